@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -19,7 +19,10 @@ RESAMPLES = 1000
 FEWEST_BLOCKS = 6
 """Resampled blocks that an interval needs. A median lies outside of all of n values with a probability of 2 ** (1 - n):
 not even the whole range of five is a 95 % interval."""
+TOO_FEW, NO_SPREAD = "too few", "no spread"
+"""Why an estimate has no interval."""
 WILSON = "Wilson"
+_NO_SPREAD = 1e-12
 _Z = 1.959963984540054
 
 
@@ -30,7 +33,7 @@ class Estimate:
     Args:
         value: The mean.
         stderr: Standard deviation of the bootstrap means.
-        low: Lower end of the 95 % interval.
+        low: Lower end of the 95 % interval, if there is one; see :attr:`no_interval`.
         high: Upper end of the 95 % interval.
         count: Episodes.
         blocks: Independent blocks of episodes.
@@ -46,13 +49,27 @@ class Estimate:
     method: str
 
     @property
-    def has_interval(self) -> bool:
-        """Whether the ends are a 95 % interval: fewer than :data:`FEWEST_BLOCKS` resampled blocks give none.
+    def no_interval(self) -> str:
+        """Why the ends are no 95 % interval; empty if they are one.
 
-        >>> cluster_bootstrap([0.0, 1.0], [0, 1]).has_interval, share([0.0, 1.0], [0, 1]).has_interval
-        (False, True)
+        Fewer than :data:`FEWEST_BLOCKS` resampled blocks are too few. Blocks that are all equal show no spread: it has
+        not been seen, which does not mean that there is none.
+
+        >>> cluster_bootstrap([0.0, 1.0], [0, 1]).no_interval, share([0.0, 1.0], [0, 1]).no_interval
+        ('too few', '')
+        >>> cluster_bootstrap([0.5] * 40, range(40)).no_interval
+        'no spread'
         """
-        return self.method == WILSON or self.blocks >= FEWEST_BLOCKS
+        if self.method == WILSON:
+            return ""
+        if self.blocks < FEWEST_BLOCKS:
+            return TOO_FEW
+        return "" if self.high - self.low > _NO_SPREAD * max(1.0, abs(self.value)) else NO_SPREAD
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether the ends are a 95 % interval."""
+        return not self.no_interval
 
 
 def cluster_bootstrap(values: Sequence[float], blocks: Sequence[int | str], seed: int = 0) -> Estimate:
@@ -65,8 +82,8 @@ def cluster_bootstrap(values: Sequence[float], blocks: Sequence[int | str], seed
     Raises:
         ValueError: No values, or not one block for each.
 
-    >>> cluster_bootstrap([1.0, 1.0, 1.0], [0, 1, 2]).low
-    1.0
+    >>> cluster_bootstrap([1.0, 1.0, 0.5, 1.0, 0.0, 1.0], range(6)).value
+    0.75
     """
     sums, counts = _block_sums(values, blocks)
     picks = stream("bootstrap", seed).integers(len(sums), size=(RESAMPLES, len(sums)))
@@ -147,6 +164,25 @@ def paired_difference(
         )
     differences = [a - b for a, b in zip(after, before, strict=True)]
     return cluster_bootstrap(differences, range(len(differences)) if blocks is None else blocks, seed)
+
+
+def share_difference(
+    after: Sequence[float], before: Sequence[float], seed: int = 0, blocks: Sequence[int | str] | None = None
+) -> Estimate:
+    """Return the mean of ``after - before`` of numbers in [0, 1], such as successes on the same tasks.
+
+    Where all blocks agree, resampling finds no spread. By Wilson's interval so many blocks leave a share of others
+    open; on them the difference is taken to be one success away. The arguments are those of :func:`paired_difference`.
+
+    >>> found = share_difference([1.0] * 40, [0.0] * 40)
+    >>> found.value, round(found.low, 2), found.high
+    (1.0, 0.91, 1.0)
+    """
+    found = paired_difference(after, before, seed, blocks)
+    if found.high - found.low > _NO_SPREAD:
+        return found
+    unseen = 1 - wilson(found.blocks, found.blocks)[0]
+    return replace(found, low=max(-1.0, found.value - unseen), high=min(1.0, found.value + unseen), method=WILSON)
 
 
 def _block_sums(

@@ -83,6 +83,6 @@ def _cells(each: Difference, metric: str, scale: float) -> list[str]:
         f"{scale * each.first[metric]:.{digits}f}",
         f"{scale * each.second[metric]:.{digits}f}",
         f"{scale * estimate.value:+.{digits}f}",
-        f"{low} to {high}",
+        estimate.no_interval or f"{low} to {high}",
         f"{each.gained}/{each.lost}",
     ]

@@ -11,7 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from turngym.agents.intervals import Estimate, paired_difference, wilson
+from turngym.agents.intervals import (
+    FEWEST_BLOCKS,
+    NO_SPREAD,
+    TOO_FEW,
+    Estimate,
+    paired_difference,
+    share_difference,
+)
 from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.prompting.styles import PLAIN
 from turngym.arithmetic import float_sum
@@ -24,6 +31,10 @@ METRICS = {"success": "success", "score": "score", "return": "returns", "turns":
 """Metric -> field of an episode."""
 _LOWER_IS_BETTER = ("turns",)
 _FEW = 20
+_UNDECIDED = {
+    TOO_FEW: f"an interval needs {FEWEST_BLOCKS} tasks",
+    NO_SPREAD: "the difference is the same on all tasks, so how far it varies has not been seen",
+}
 
 
 @dataclass(frozen=True)
@@ -48,7 +59,11 @@ class Difference:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON can hold it."""
-        estimates = {name: as_json(estimate, name not in _LOWER_IS_BETTER) for name, estimate in self.metrics.items()}
+        estimates = {
+            name: as_json(estimate, name not in _LOWER_IS_BETTER)
+            | ({"ci_low": None, "ci_high": None} if estimate.no_interval else {})
+            for name, estimate in self.metrics.items()
+        }
         tasks = {"gained": self.gained, "lost": self.lost, "equal": self.equal}
         return {"difference": estimates, "first": dict(self.first), "second": dict(self.second), "tasks": tasks}
 
@@ -168,28 +183,18 @@ def _difference(first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str
         sides = [_by_task(rows, column) for rows in (first, second)]
         found[name] = [sides[0][seed] for seed in blocks], [sides[1][seed] for seed in blocks]
     changes = [b - a for a, b in zip(*found[metric], strict=True)]
-    metrics = {name: paired_difference(b, a, blocks=list(blocks.values())) for name, (a, b) in found.items()}
-    if len(set(changes)) == 1 and metric == "success":
-        metrics[metric] = _unanimous(metrics[metric])
+    owners = list(blocks.values())
     return Difference(
-        metrics,
+        {
+            name: (share_difference if name == "success" else paired_difference)(b, a, blocks=owners)
+            for name, (a, b) in found.items()
+        },
         {name: float_sum(a) / len(a) for name, (a, _) in found.items()},
         {name: float_sum(b) / len(b) for name, (_, b) in found.items()},
         sum(change > 0 for change in changes),
         sum(change < 0 for change in changes),
         sum(change == 0 for change in changes),
     )
-
-
-def _unanimous(found: Estimate) -> Estimate:
-    """Return the difference where all tasks agree, in which resampling finds no spread.
-
-    By Wilson's interval so many tasks leave a share of others open; on them the difference is taken to be one success
-    away.
-    """
-    unseen = 1 - wilson(found.blocks, found.blocks)[0]
-    low, high = max(-1.0, found.value - unseen), min(1.0, found.value + unseen)
-    return dataclasses.replace(found, low=low, high=high, method="Wilson")
 
 
 def _by_task(rows: Sequence[Mapping[str, Any]], field: str) -> dict[int, float]:
@@ -218,7 +223,9 @@ def verdict(comparison: Comparison) -> str:
     """Return in one sentence whether one side did better, as far as the interval shows it."""
     first, second = comparison.names if comparison.names[0] != comparison.names[1] else ("the first", "the second")
     found = comparison.overall.metrics[comparison.metric]
-    if found.low > 0:
+    if found.no_interval:
+        told = f"Whether {second} did better than {first} is undecided: {_UNDECIDED[found.no_interval]}."
+    elif found.low > 0:
         told = f"{second} did better than {first}: the interval lies above 0."
     elif found.high < 0:
         told = f"{second} did worse than {first}: the interval lies below 0."

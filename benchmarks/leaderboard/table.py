@@ -159,7 +159,7 @@ def group_of(entries: Sequence[Entry], digest: str) -> Group:
     )
     suite = ordered[0].submission.config["suite"]
     complete = [entry for entry in ordered if entry.is_complete]
-    ranks = rank_ranges([(entry.mean.low, entry.mean.high) for entry in complete])
+    ranks = rank_ranges([ends_of(entry.mean) for entry in complete])
     return Group(
         suite["name"],
         suite["version"],
@@ -190,6 +190,15 @@ def _families(suite: str, labels: Sequence[str]) -> dict[str, tuple[str, ...]]:
     known = SUITES[suite].families if suite in SUITES else {}
     found = {family: tuple(label for label in members if label in labels) for family, members in known.items()}
     return {family: members for family, members in found.items() if members}
+
+
+def ends_of(estimate: Estimate) -> tuple[float, float]:
+    """Return the ends of an interval; where there is none, every value is possible.
+
+    >>> ends_of(Estimate(0.5, 0.0, 0.5, 0.5, 40, 40, "cluster bootstrap"))
+    (-inf, inf)
+    """
+    return (estimate.low, estimate.high) if estimate.has_interval else (-math.inf, math.inf)
 
 
 def rank_ranges(intervals: Sequence[tuple[float, float]]) -> list[Ranks]:

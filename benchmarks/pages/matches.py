@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from turngym.agents.intervals import Estimate
-from turngym.benchmarks.leaderboard.table import rank_ranges
+from turngym.benchmarks.leaderboard.table import ends_of, rank_ranges
 from turngym.benchmarks.pages.tables import (
     Axis,
     Cell,
@@ -53,11 +53,15 @@ def players_table(found: Numbers) -> Html:
     """Return the table of all players with their ranks."""
     names = by_rating(found)
     ratings = [_elo(found, name) for name in names]
-    known = [rating for rating in ratings if rating is not None]
-    places = iter(rank_ranges([(rating.low, rating.high) for rating in known]))
+    anchor = (found["ratings"] or {}).get("anchor")
+    ends = [
+        (rating.low, rating.high) if name == anchor else ends_of(rating)
+        for name, rating in zip(names, ratings, strict=True)
+        if rating is not None
+    ]
+    places = iter(rank_ranges(ends))
     ranks = [next(places) if rating is not None else None for rating in ratings]
     axis = _elo_axis(ratings, _anchor_elo(found))
-    anchor = (found["ratings"] or {}).get("anchor")
     lines = []
     for name, rating, rank in zip(names, ratings, ranks, strict=True):
         own, usage = found["players"][name]["all"], found["players"][name]["usage"]

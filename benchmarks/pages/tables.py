@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from turngym.agents.intervals import Estimate
-from turngym.benchmarks.statistics.estimates import TOO_FEW
 from turngym.trainers.core.wording import UNKNOWN
 from turngym.web.html import Html, join, tag
 
@@ -177,9 +176,8 @@ def interval_text(estimate: Estimate, scale: float = 1.0, digits: int = 1) -> st
     >>> interval_text(Estimate(0.5, 0.1, 0.25, 0.75, 9, 9, ""), 100)
     '25.0 to 75.0'
     """
-    if not estimate.has_interval:
-        return TOO_FEW
-    return f"{figure(scale * estimate.low, digits)} to {figure(scale * estimate.high, digits)}"
+    ends = f"{figure(scale * estimate.low, digits)} to {figure(scale * estimate.high, digits)}"
+    return estimate.no_interval or ends
 
 
 def bar(estimate: Estimate, axis: Axis) -> Html:

@@ -9,9 +9,6 @@ from typing import Any
 from turngym.agents.intervals import Estimate
 from turngym.arithmetic import float_sum
 
-TOO_FEW = "too few"
-"""What stands for an interval that resamples too few blocks."""
-
 
 def equal_weight_mean(estimates: Sequence[Estimate]) -> Estimate:
     """Return the mean of independent estimates, such as of environments, each with equal weight, with its interval.

@@ -17,6 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from turngym.arithmetic import is_finite
+
 _GRID, _FINE_GRID, _FEW_DEGREES = 501, 8001, 3
 FEWEST_PAIRS = 3
 """With two, the critical value of Student's t is 12.7, and such an interval says next to nothing."""
@@ -100,7 +102,7 @@ def power(effect: float, deviation: float, seeds: int, level: float = 0.95) -> f
 
 
 def seeds_needed(effect: float, deviation: float, wanted: float = 0.9, most: int = 1000, level: float = 0.95) -> int:
-    """Return the smallest number of seeds with the wanted power, ``most`` if that is not enough.
+    """Return the smallest number of seeds with the wanted power, at least :data:`FEWEST_PAIRS` and at most ``most``.
 
     Args:
         effect: True mean of the differences.
@@ -112,7 +114,7 @@ def seeds_needed(effect: float, deviation: float, wanted: float = 0.9, most: int
     >>> seeds_needed(0.5, 1.0), seeds_needed(0.8, 1.0), seeds_needed(1.0, 1.0)
     (44, 19, 13)
     """
-    low, high = 2, most
+    low, high = FEWEST_PAIRS, most
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if power(effect, deviation, middle, level) >= wanted else (middle + 1, high)
@@ -139,23 +141,30 @@ def interval(values: Sequence[float], level: float = 0.95, within: tuple[float, 
         within: Where the mean must lie: of shares 0 to 1, of their differences -1 to 1. The interval is cut there,
             which loses nothing.
 
+    Raises:
+        ValueError: There are fewer than two values, or one is not finite.
+
     >>> interval([0.2, 0.9, 0.3], within=(0.0, 1.0)).low
     0.0
     """
+    if len(values) < 2 or not all(map(is_finite, values)):
+        raise ValueError(f"an interval needs two finite values at least, got {values!r:.100}.")
     mean = fmean(values)
     half = critical_t(len(values) - 1, level) * stdev(values) / math.sqrt(len(values))
     return Interval(mean, max(mean - half, within[0]), min(mean + half, within[1]))
 
 
 def is_known(values: Sequence[float]) -> bool:
-    """Return whether values have an interval: there are enough, and they are not all the same.
+    """Return whether values have an interval: there are enough, all finite, and they are not all the same.
 
     Equal values have a deviation of 0, which says that their spread has not been seen, not that there is none.
 
     >>> is_known([0.1, 0.2]), is_known([0.1, 0.1, 0.1]), is_known([0.1, 0.2, 0.1])
     (False, False, True)
     """
-    return len(values) >= FEWEST_PAIRS and max(values) - min(values) > _NO_SPREAD
+    if len(values) < FEWEST_PAIRS or not all(map(is_finite, values)):
+        return False
+    return max(values) - min(values) > _NO_SPREAD
 
 
 def verdict(found: Interval, effect: float) -> str:

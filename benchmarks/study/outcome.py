@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from turngym.arithmetic import is_finite
 from turngym.benchmarks.statistics.power import UNBOUNDED, Interval, interval, is_known, power, seeds_needed, verdict
 from turngym.benchmarks.study.plan import Claim, Job, Plan, Side
 from turngym.benchmarks.study.queue import processor_seconds, state_of
@@ -166,7 +167,13 @@ def _value(plan: Plan, folder: Path, job: Job, evaluation: str) -> float:
     metrics = [name for name, value in found.items() if isinstance(value, Mapping) and "value" in value]
     if plan.metric not in metrics:
         raise ConfigError(f"{plan.name}: evaluations have no metric {plan.metric!r}. {nearest(plan.metric, metrics)}")
-    return float(found[plan.metric]["value"])
+    value = found[plan.metric]["value"]
+    if not is_finite(value):
+        raise ConfigError(
+            f"{plan.name}: the run {job.name} has no {plan.metric} in the evaluation {evaluation!r}, got {value}: "
+            "run it again, or leave its arm out."
+        )
+    return float(value)
 
 
 def _judged(plan: Plan, claim: Claim, better: Mapping[int, float], worse: Mapping[int, float]) -> ClaimOutcome | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
-from turngym.agents.intervals import Estimate, cluster_bootstrap, paired_difference, share
+from turngym.agents.intervals import Estimate, cluster_bootstrap, share, share_difference
 from turngym.arithmetic import float_sum
 from turngym.benchmarks.statistics.bradley_terry import Comparison, Entrant
 from turngym.benchmarks.statistics.estimates import as_json
@@ -230,6 +230,6 @@ def differences(players: Sequence[str], records: Sequence[Record]) -> list[dict[
         both = [block for block in shares[first] if block in shares[second]]
         if both:
             means = [[float_sum(shares[p][b]) / len(shares[p][b]) for b in both] for p in (first, second)]
-            estimate = paired_difference(means[0], means[1])
+            estimate = share_difference(means[0], means[1])
             found.append({"first": first, "second": second, "win": as_json(estimate)})
     return found

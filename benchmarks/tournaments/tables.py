@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from turngym.agents.intervals import FEWEST_BLOCKS
-from turngym.benchmarks.statistics.estimates import TOO_FEW, read_estimate
+from turngym.benchmarks.statistics.estimates import read_estimate
 from turngym.benchmarks.tournaments.results import PRIOR
 
 
@@ -22,7 +22,8 @@ def tables_of(found: Mapping[str, Any]) -> Iterator[tuple[str, Table]]:
     for name in _by_rating(found):
         numbers, elo = found["players"][name], _elo(found, name)
         own, usage = numbers["all"], numbers["usage"]
-        shown = [_number(elo), _interval(elo), _number(own.get("win"), 100, 1), _number(own.get("score"), 1, 3)]
+        shown = [_number(elo), _range(found, name, elo), _number(own.get("win"), 100, 1)]
+        shown.append(_number(own.get("score"), 1, 3))
         table.add_row(escape(name), *shown, f"{100 * usage['forfeits_per_call']:.1f}", str(usage["faults"]))
     yield title, table
     sides = sorted({side for player in found["players"].values() for side in player["by_side"]})
@@ -39,7 +40,7 @@ def _side_table(found: Mapping[str, Any], sides: Sequence[str]) -> Table:
         for name in _by_rating(found, side):
             numbers, elo = found["players"][name]["by_side"].get(side, {}), _elo(found, name, side)
             win = numbers.get("win")
-            shown = [_number(elo), _interval(elo), _number(win, 100, 1), _interval(win, 1, 100)]
+            shown = [_number(elo), _range(found, name, elo), _number(win, 100, 1), _interval(win, 1, 100)]
             table.add_row(escape(side_name(side)), escape(name), *shown, _number(numbers.get("score"), 1, 3))
     return table
 
@@ -111,6 +112,11 @@ def _elo(found: Mapping[str, Any], name: str, side: str | None = None) -> Mappin
     return numbers["elo"] if numbers else None
 
 
+def _range(found: Mapping[str, Any], name: str, elo: Mapping[str, Any] | None) -> str:
+    """Return the interval of a player's Elo; that of the anchor is chosen."""
+    return "fixed" if elo and name == found["ratings"]["anchor"] else _interval(elo)
+
+
 def side_name(side: str) -> str:
     """Return a side as people call it; where there are no teams it is the number of a seat."""
     return f"seat {side}" if side.isdigit() else side
@@ -130,6 +136,5 @@ def _number(estimate: Mapping[str, Any] | None, scale: float = 1, digits: int = 
 def _interval(estimate: Mapping[str, Any] | None, digits: int = 0, scale: float = 1) -> str:
     if estimate is None:
         return ""
-    if not read_estimate(estimate).has_interval:
-        return TOO_FEW
-    return f"{scale * estimate['ci_low']:z.{digits}f} to {scale * estimate['ci_high']:z.{digits}f}"
+    ends = f"{scale * estimate['ci_low']:z.{digits}f} to {scale * estimate['ci_high']:z.{digits}f}"
+    return read_estimate(estimate).no_interval or ends

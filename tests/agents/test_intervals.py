@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from turngym.agents.intervals import cluster_bootstrap, paired_difference, wilson
+from turngym.agents.intervals import cluster_bootstrap, paired_difference, share_difference, wilson
 
 
 def test_bootstrap_error_of_independent_episodes_is_the_standard_error() -> None:
@@ -61,3 +61,19 @@ def test_bad_input_is_refused() -> None:
         paired_difference([1.0], [1.0, 0.0])
     with pytest.raises(ValueError, match="got 3 of 2"):
         wilson(3, 2)
+
+
+def test_equal_values_have_no_interval() -> None:
+    """All of 40 scores were 0.5, which was shown as 0.5 to 0.5."""
+    found = cluster_bootstrap([0.5] * 40, range(40))
+    assert found.value == 0.5 and found.no_interval == "no spread" and not found.has_interval
+    rounded = cluster_bootstrap([0.1 + 0.2, 0.3] * 20, range(40))
+    assert rounded.no_interval == "no spread", "rounding is no spread"
+    assert cluster_bootstrap([0.5] * 39 + [0.6], range(40)).has_interval
+    assert cluster_bootstrap([0.5, 0.6], range(2)).no_interval == "too few"
+
+
+def test_equal_differences_of_shares_leave_a_share_of_others_open() -> None:
+    found = share_difference([1.0] * 40, [0.0] * 40)
+    assert found.has_interval and found.high == 1.0 and found.low == pytest.approx(wilson(40, 40)[0])
+    assert share_difference([1.0, 0.0] * 20, [0.0] * 40) == paired_difference([1.0, 0.0] * 20, [0.0] * 40)

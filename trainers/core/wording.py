@@ -54,7 +54,8 @@ def with_interval(estimate: Estimate) -> str:
     >>> with_interval(Estimate(0.5, 0.1, 0.25, 0.75, 9, 9, ""))
     '0.50 [0.25, 0.75]'
     """
-    return f"{estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}]".replace("-", "−")
+    ends = estimate.no_interval or f"{estimate.low:.2f}, {estimate.high:.2f}"
+    return f"{estimate.value:.2f} [{ends}]".replace("-", "−")
 
 
 def number(value: object) -> str:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from turngym.agents.episodes.evaluate import EvaluationResult
-from turngym.agents.intervals import Estimate, paired_difference, wilson
+from turngym.agents.intervals import Estimate, share_difference, wilson
 from turngym.arithmetic import is_finite
 from turngym.errors import TurngymError
 from turngym.storage.files import read_content
@@ -201,7 +201,7 @@ def success_difference(first: Sequence[Episode], second: Sequence[Episode]) -> D
         return None
     a, b = [ours[i] for i in shared], [theirs[i] for i in shared]
     return Difference(
-        estimate=paired_difference(a, b),
+        estimate=share_difference(a, b),
         first=sum(a) / len(a),
         second=sum(b) / len(b),
         gained=sum(x > y for x, y in zip(a, b, strict=True)),

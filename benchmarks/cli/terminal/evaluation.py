@@ -31,7 +31,6 @@ from turngym.agents.usage import Usage
 from turngym.benchmarks.evaluation.records import Evaluation, normalised, results
 from turngym.benchmarks.evaluation.run import Watcher
 from turngym.benchmarks.evaluation.scoring import verifier_usage
-from turngym.benchmarks.statistics.estimates import TOO_FEW
 from turngym.benchmarks.statistics.normalised import normalised_mean
 from turngym.errors import ServerDown
 from turngym.terminal.console import Console
@@ -276,4 +275,4 @@ def _numbers(estimate: Estimate, scale: float, digits: int) -> tuple[str, str]:
     if math.isnan(estimate.value):
         return "not played", ""
     value, low, high = (f"{scale * number:.{digits}f}" for number in (estimate.value, estimate.low, estimate.high))
-    return value, f"{low} to {high}" if estimate.has_interval else TOO_FEW
+    return value, estimate.no_interval or f"{low} to {high}"

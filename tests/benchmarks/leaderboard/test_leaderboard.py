@@ -14,10 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from submissions import ENV, HOSTILE, changed, play, rows_of, write_rows
 
-from turngym.agents.intervals import Estimate, share
+from turngym.agents.intervals import Estimate, cluster_bootstrap, share
 from turngym.agents.verifiers import Verdict
 from turngym.benchmarks.leaderboard.entries import Entry, expand, read_entries
-from turngym.benchmarks.leaderboard.table import build_leaderboard, distinctions, interquartile_mean, rank_ranges
+from turngym.benchmarks.leaderboard.table import (
+    build_leaderboard,
+    distinctions,
+    ends_of,
+    interquartile_mean,
+    rank_ranges,
+)
 from turngym.benchmarks.pages.leaderboard import leaderboard_page
 from turngym.benchmarks.statistics.estimates import equal_weight_mean
 from turngym.benchmarks.suites import Suite, SuiteEntry
@@ -297,3 +303,10 @@ def test_tables_of_one_suite_say_in_what_they_differ(played: Path, tmp_path: Pat
     assert len(groups) == 3 and "size 5" in told["size"] and "rules 00000000" in told["rules"]
     assert "size" not in told["rules"] and all(told.values()) and len(set(told.values())) == 3
     assert distinctions(groups[:1]) == [""]
+
+
+def test_a_number_without_an_interval_may_have_any_rank() -> None:
+    """Scores that were the same on all tasks had a rank of their own."""
+    equal, spread = (cluster_bootstrap(values, range(10)) for values in ([0.5] * 10, [0.1] * 5 + [0.2] * 5))
+    assert rank_ranges([ends_of(equal), ends_of(spread)]) == [(1, 2), (1, 2)]
+    assert rank_ranges([ends_of(spread), (0.3, 0.4)]) == [(2, 2), (1, 1)]

@@ -10,6 +10,7 @@ import pytest
 
 from turngym.__main__ import main
 from turngym.agents.intervals import cluster_bootstrap, wilson
+from turngym.benchmarks.cli.compare import _table
 from turngym.benchmarks.evaluation.comparison import METRICS, compare, verdict
 from turngym.benchmarks.evaluation.submission import Submission, load_submission
 from turngym.errors import ConfigError
@@ -126,6 +127,30 @@ def test_where_all_tasks_agree_the_interval_still_has_a_width(folders: dict[str,
     for sides, low, high in (((never, never), -unseen, unseen), ((never, always), 1 - unseen, 1.0)):
         found = compare(*sides).overall.metrics["success"]
         assert (found.low, found.high) == pytest.approx((low, high)) and found.method == "Wilson"
+
+
+@pytest.mark.parametrize(("gain", "digits"), [(0.25, 40), (0.1, 40), (-0.25, 40), (0.25, 4)])
+def test_equal_differences_of_scores_are_undecided(
+    gain: float, digits: int, folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every task was better by the same: an interval of no width lay above 0, and the verdict was sure."""
+    base = synthetic(load_submission(folders["random"]), "a", [0] * digits)
+    suite = {**base.config["suite"], "metric": "score"}
+    sides = [
+        dataclasses.replace(
+            base,
+            config={**base.config, "suite": suite},
+            episodes=tuple({**row, "score": 0.3 * row["task"] + more} for row in base.episodes),
+        )
+        for more in (0.0, gain)
+    ]
+    found = compare(*sides)
+    reason = "an interval needs 6 tasks" if digits < 6 else "the difference is the same on all tasks"
+    assert "is undecided: " + reason in verdict(found)
+    numbers = found.as_json()["overall"]["difference"]["score"]
+    assert numbers["value"] == pytest.approx(gain) and numbers["ci_low"] is numbers["ci_high"] is None
+    cells = [str(cell) for column in _table(found).columns for cell in column.cells]
+    assert ("too few" if digits < 6 else "no spread") in cells
 
 
 def test_a_verdict_is_only_given_where_the_interval_allows_it(folders: dict[str, Path]) -> None:

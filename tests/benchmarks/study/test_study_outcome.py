@@ -21,6 +21,7 @@ from test_cli_train import TINY_WORDS
 from turngym.__main__ import main
 from turngym.benchmarks.cli.study import _tables
 from turngym.benchmarks.cli.train import parse_train
+from turngym.benchmarks.statistics.power import FEWEST_PAIRS, interval, is_known, seeds_needed
 from turngym.benchmarks.study.outcome import read_outcome
 from turngym.benchmarks.study.plan import Job, Plan, plan_of, read_plan
 from turngym.benchmarks.study.queue import Queue, processor_file, processor_seconds
@@ -50,8 +51,28 @@ def test_arms_and_claims_are_compared_in_pairs(tmp_path: Path) -> None:
     (claim,) = found.claims
     assert claim.interval is not None and claim.power is not None
     assert claim.interval.mean == pytest.approx(0.2025) and claim.interval.low > 0.19
-    assert claim.verdict == "holds" and claim.seeds == 4 and claim.power > 0.99 and claim.needed == 2
+    assert claim.verdict == "holds" and claim.seeds == 4 and claim.power > 0.99 and claim.needed == FEWEST_PAIRS
     assert json.loads(json.dumps(found.as_json()))["claims"][0]["claim"] == "a > b"
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), None])
+def test_a_run_without_a_number_is_named(value: float | None, tmp_path: Path) -> None:
+    finished(tmp_path, PLAN, {"a": [0.5, 0.6, value], "b": [0.3, 0.4, 0.49]})  # type: ignore[list-item]
+    with pytest.raises(ConfigError, match="the run a-seed2 has no success in the evaluation 'final-greedy'"):
+        read_outcome(PLAN, tmp_path)
+
+
+def test_values_that_are_no_numbers_have_no_interval() -> None:
+    """An AttributeError came out of the standard library."""
+    for value in (float("nan"), float("inf")):
+        assert not is_known([0.1, value, 0.2])
+        with pytest.raises(ValueError, match="two finite values"):
+            interval([0.1, value, 0.2])
+
+
+@pytest.mark.parametrize("deviation", [0.0, 1e-9, 0.001])
+def test_no_fewer_pairs_are_asked_for_than_an_interval_needs(deviation: float) -> None:
+    assert seeds_needed(0.5, deviation) == FEWEST_PAIRS
 
 
 def test_an_arm_is_compared_with_itself_in_another_evaluation(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_the_tables_hold_the_numbers_of_the_evaluations(tmp_path: Path) -> None:
     assert (episodes, invalid, faults) == ("40", "50.0 %", "0")  # one of the two turns of every episode is invalid
     assert score.startswith("0.60 [")
     assert reward_sum.startswith("0.50 [")  # an invalid action costs 0.1
-    assert turns == "2.00 [2.00, 2.00]"
+    assert turns == "2.00 [no spread]"
     points, interval, instances, gained_lost, verdict = page.row("after training − before training, sampled")
     low, high = pair_interval(AFTER, BEFORE)
     assert (points, instances, gained_lost) == ("+20.0", "40", "16 / 8")
