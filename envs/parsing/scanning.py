@@ -109,7 +109,7 @@ def boxes(text: str) -> Iterator[tuple[int, int]]:
     r"""Yield where the boxes of a text start and end.
 
     >>> list(boxes(r"so \boxed{a{b}} or \boxed{c}"))
-    [(3, 15), (19, 27)]
+    [(3, 15), (19, 28)]
     """
     mark = "\\boxed{"
     start = text.find(mark)

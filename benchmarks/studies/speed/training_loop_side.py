@@ -2,7 +2,7 @@
 
     PYTHONPATH=CHECKOUT python training_loop_side.py OUTPUT TRAIN_OPTIONS...
 
-runs ``turngym train TRAIN_OPTIONS`` of that checkout. It is started by ``training_loop.py``, also on versions whose
+runs ``turngym train TRAIN_OPTIONS`` of that checkout. It is started by ``training_vs_trl.py``, also on versions whose
 learner lies elsewhere.
 """
 

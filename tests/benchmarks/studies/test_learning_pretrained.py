@@ -1,16 +1,10 @@
-"""The study of a pretrained model on a CPU: its arms are ones that train takes, with a control; a picture."""
+"""The plans of a pretrained model on a CPU: their arms are ones that train takes, with a control."""
 
-import json
 import re
 import shlex
-import sys
 from dataclasses import replace
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks" / "studies" / "learning"))
-
-import learning_page
-import pretrained
 import pytest
 
 from turngym.benchmarks.cli.train import parse_train
@@ -19,7 +13,8 @@ from turngym.trainers.engine.learner import UpdateConfig
 from turngym.trainers.settings.config import TrainConfig
 
 ROOT = Path(__file__).parents[3]
-PLANS = [read_plan(path) for path in pretrained.PLANS]
+STUDIES = ROOT / "benchmarks" / "studies" / "learning"
+PLANS = [read_plan(STUDIES / f"{name}.toml") for name in ("pretrained", "pretrained_again")]
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.name)
@@ -51,39 +46,9 @@ def test_fresh_seeds_run_with_the_settings_of_the_first_ones_and_with_no_seed_of
     assert parse_train(again.options(Job("numbers-fresh", 7)))[0] == numbers
 
 
-def test_the_picture_shows_every_run(tmp_path: Path) -> None:
-    success = {"success": {"value": 0.5}}
-    run = {"evaluations": {f"{stage}-sampled": success for stage in pretrained.STAGES}}
-    bare = {"evaluations": {stage: success for stage in ("warmup-sampled", "final-sampled")}}
-    pretrained.draw({"lake": [run, run], "numbers": [run], "alfworld": [bare]}, tmp_path / "picture.png")
-    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
-    assert pretrained.stages([run, bare]) == ["warmup", "final"]
-
-
 def test_the_command_of_the_laptop_page_is_an_arm_without_its_control() -> None:
     page = (ROOT / "docs" / "how-to" / "laptop.md").read_text("utf8")
     (command,) = re.findall(r"^turngym train (.*?[^\\])\n", page, re.MULTILINE | re.DOTALL)
     shown = parse_train(shlex.split(command.replace("\\\n", " ")))[0]
     arm = parse_train(PLANS[0].options(Job("numbers", 0)))[0]
     assert shown == replace(arm, seed=shown.seed, control=shown.control, checkpoint_every=shown.checkpoint_every)
-
-
-def test_every_arm_has_a_row_on_the_page_of_what_was_learnt(tmp_path: Path) -> None:
-    evaluations = {f"{stage}-sampled": {"success": {"value": 0.5}} for stage in pretrained.STAGES}
-    run, arms = {"training_seconds": 60, "evaluations": evaluations}, [arm for plan in PLANS for arm in plan.arms]
-    assert pretrained.written_runs(tmp_path) == {}
-    for arm in arms:
-        figures = {"command": "c", "runs": {f"{arm}-seed0": run}}
-        (tmp_path / f"pretrained-{arm}.json").write_text(json.dumps(figures))
-    tasks = [study.task for study in learning_page.STUDIES if study.file.startswith("pretrained-")]
-    _, _, *rows = learning_page.table("sampled", tmp_path)
-    assert len(tasks) == len(arms) and [row.split("|")[1].strip() for row in rows] == tasks
-    assert pretrained.written_runs(tmp_path) == {arm: [run] for arm in arms}
-
-
-def test_without_a_finished_run_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pretrained, "STUDIES", tmp_path)
-    with pytest.raises(SystemExit, match="no run is finished"):
-        pretrained.main()
-    for plan in PLANS:
-        assert pretrained.finished(plan) == {arm: [] for arm in plan.arms}
