@@ -127,8 +127,11 @@ def _actions(env: Any) -> Iterator[str]:
             "After a second such answer to the same question the seat [forfeits the "
             "game](../how-to/games.md#answers-that-are-no-legal-action). The list begins at a drawn place."
         )
+    reasons: dict[str, list[str]] = {}
     for player, why in env.unwrapped.beaten_by.items():
-        yield f"**{player[0].upper()}{player[1:]}** does better here than random legal play: {why}"
+        reasons.setdefault(why, []).append(f"*{player}*")
+    for why, players in reasons.items():
+        yield f"Better than random legal play without skill: {', '.join(players)}. The reason: {why}"
 
 
 def _options(words: Words) -> Iterator[str]:

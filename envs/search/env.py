@@ -58,7 +58,8 @@ class SearchQA(SetEnv[Question]):
         passage_words: Words shown of a passage, 10 to 1,000.
         reward: ``"em"`` or ``"f1"``.
         match: ``"published"``, SQuAD's normalisation, or ``"wide"``: Unicode forms, quotes, dashes, invisible signs and
-            number words do not count either; what matches as published matches. Results name it among the options.
+            number words do not count either. Both drop punctuation as published, so that ``-5`` equals ``5``, and
+            ``C++`` equals ``C``. Results name it among the options.
         step_reward: Weight of information gain less redundancy of each search (StepSearch: 0.6); 0 for none.
         efficiency: Whether a right answer is worth less after more searches (OTC).
         max_turns: Turns after which the episode is truncated.

@@ -116,7 +116,14 @@ class TicTacToe(TwoSeats):
     file_options = worded()
 
     name = "tic_tac_toe"
-    players: ClassVar[Mapping[str, str]] = {"minimax": "turngym.envs.tablegames.tic_tac_toe:PerfectPlayer"}
+    beaten_by: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("alphabetically first", "alphabetically last"),
+        "cells set in their order soon make a row, which a random opponent seldom blocks: opponents=attentive does.",
+    )
+    players: ClassVar[Mapping[str, str]] = {
+        "minimax": "turngym.envs.tablegames.tic_tac_toe:PerfectPlayer",
+        "attentive": "turngym.envs.tablegames.tic_tac_toe:AttentivePlayer",
+    }
 
     def __init__(self) -> None:
         super().__init__()
@@ -216,4 +223,26 @@ class PerfectPlayer(Player):
     def act(self, view: SeatView) -> str:
         """Return a perfect move."""
         best = best_cells(view.anchor.partition(";")[0].replace("/", ""))
+        return str(best[int(self._random() * len(best))])
+
+
+class AttentivePlayer(Player):
+    """Completes a row, else blocks one, else sets any cell: unlike random play, it cannot be beaten without a plan."""
+
+    name = "attentive"
+
+    def begin(self, view: SeatView, generator: np.random.Generator) -> None:
+        """Keep the generator."""
+        self._random = generator.random
+
+    def act(self, view: SeatView) -> str:
+        """Return a cell."""
+        board = view.anchor.partition(";")[0].replace("/", "")
+        free = free_cells(board)
+        own = mark_to_move(board)
+        rows = [
+            [cell for cell in free if winner(board[:cell] + mark + board[cell + 1 :]) == mark]
+            for mark in (own, MARKS.replace(own, ""))
+        ]
+        best = rows[0] or rows[1] or free
         return str(best[int(self._random() * len(best))])

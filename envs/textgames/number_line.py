@@ -85,7 +85,10 @@ class NumberLine(PictureEnv):
 
     file_options = worded()
     beaten_by: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("first legal", "last legal", "last winner's first action"),
+        (
+            *("first legal", "last legal", "alphabetically first", "alphabetically last"),
+            *("last winner's first action", "winners' most frequent action"),
+        ),
         "walking in one direction reaches half of the targets, and random play turns back too often to get as far.",
     )
 

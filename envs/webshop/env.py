@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 import weakref
+from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,6 +82,10 @@ class WebShop(PictureEnv):
 
     file_options = worded("mode")
     finds_action = True
+    beaten_by: ClassVar[Mapping[str, str]] = {
+        "winners' most frequent action": "buying whatever product is open earns a part of the score, never a success, "
+        "and random play often leaves the page before it buys.",
+    }
 
     def __init__(
         self,

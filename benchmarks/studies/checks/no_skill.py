@@ -1,4 +1,4 @@
-"""Ten players without skill on every environment, compared with random legal play.
+"""Players without skill on every environment, compared with random legal play.
 
 ``python benchmarks/studies/checks/no_skill.py`` plays every id that can be made on this machine, with equal seeds for
 all players, and writes ``benchmarks/results/no_skill.json`` and ``no_skill.md``. None may do better than random legal
@@ -9,9 +9,11 @@ does says why in :attr:`turngym.envs.core.TextEnv.beaten_by`, which its page sho
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -47,6 +49,7 @@ class Seen:
         turn: Number of the turn, from 0.
         longest: The longest text seen so far.
         won: The first action of an episode that an expert, or random play, won on another seed.
+        favourite: The most frequent action of the episodes that an expert, or random play, won on other seeds.
     """
 
     rules: str
@@ -56,6 +59,7 @@ class Seen:
     turn: int = 0
     longest: str = ""
     won: str = ""
+    favourite: str = ""
 
 
 Player: TypeAlias = Callable[[Seen], str]
@@ -76,9 +80,12 @@ PLAYERS: Mapping[str, Player] = {
     "echo of the rules": lambda seen: seen.rules,
     "first legal": lambda seen: seen.legal[0] if seen.legal else "",
     "last legal": lambda seen: seen.legal[-1] if seen.legal else "",
+    "alphabetically first": lambda seen: min(seen.legal, default=""),
+    "alphabetically last": lambda seen: max(seen.legal, default=""),
     "longest text": lambda seen: seen.longest,
     "success texts": lambda seen: _SUCCESSES[seen.turn % len(_SUCCESSES)],
     "last winner's first action": lambda seen: seen.won,
+    "winners' most frequent action": lambda seen: seen.favourite if seen.favourite in seen.legal else _random(seen),
     "empty answer": lambda seen: "<answer></answer>",
 }
 
@@ -88,41 +95,48 @@ class Ended(NamedTuple):
 
     success: float
     score: float
+    actions: tuple[str, ...] = ()
+
+
+class Winners(NamedTuple):
+    """Actions of episodes that an expert, or random play, won; empty if neither did."""
+
     first: str = ""
+    favourite: str = ""
 
 
-def play(env: gymnasium.Env[Any, str], player: Player, seed: int, won: str = "") -> Ended:
+def play(env: gymnasium.Env[Any, str], player: Player, seed: int, winners: Winners = Winners()) -> Ended:  # noqa: B008
     """Play one episode to its end."""
     observation, info = env.reset(seed=seed)
-    seen = Seen(str(env.get_wrapper_attr("instructions")), _text(observation), info["legal_actions"], seed, won=won)
+    rules = str(env.get_wrapper_attr("instructions"))
+    seen = Seen(rules, _text(observation), info["legal_actions"], seed, won=winners.first, favourite=winners.favourite)
     seen.longest = max(seen.rules, seen.observation, key=len)
-    first, is_over = "", False
+    actions, is_over = list[str](), False
     while not is_over:
-        action = player(seen)
-        first = first or action
-        observation, _, terminated, truncated, info = env.step(action)
+        actions.append(player(seen))
+        observation, _, terminated, truncated, info = env.step(actions[-1])
         is_over = terminated or truncated
         seen.observation, seen.legal, seen.turn = _text(observation), info["legal_actions"], seen.turn + 1
         seen.longest = max(seen.longest, seen.observation, key=len)
-    return Ended(float(info["success"] == 1), float(info["score"]), first)
+    return Ended(float(info["success"] == 1), float(info["score"]), tuple(actions))
 
 
 def _text(observation: Any) -> str:
     return str(observation["text"] if isinstance(observation, Mapping) else observation)
 
 
-def winning_action(env: gymnasium.Env[Any, str]) -> str:
-    """Return the first action of an episode that the expert won, or random play; empty if neither did in three."""
+def winners_of(env: gymnasium.Env[Any, str]) -> Winners:
+    """Return actions of the episodes that the expert won, or else random play, among three."""
     expert: Player = lambda seen: str(env.get_wrapper_attr("expert_action")())  # noqa: E731
-    for seed in range(10**6, 10**6 + 3):
-        for player in (expert, _random):
-            try:
-                ended = play(env, player, seed)
-            except ConfigError:  # no expert
-                continue
-            if ended.success:
-                return ended.first
-    return ""
+    for player in (expert, _random):
+        try:
+            ended = [play(env, player, seed) for seed in range(10**6, 10**6 + 3)]
+        except ConfigError:  # no expert
+            continue
+        won = [each.actions for each in ended if each.success]
+        if won:
+            return Winners(won[0][0], Counter(itertools.chain.from_iterable(won)).most_common(1)[0][0])
+    return Winners()
 
 
 class Compared(NamedTuple):
@@ -171,12 +185,12 @@ def compare_all(
     players: Sequence[str] = tuple(PLAYERS),
 ) -> list[Compared]:
     """Play players on the same seeds, as many as the time allows, and compare each with random legal play."""
-    won, end = winning_action(env), time.monotonic() + seconds
+    winners, end = winners_of(env), time.monotonic() + seconds
     names = [RANDOM, *players]
     ended: dict[str, list[Ended]] = {name: [] for name in names}
     for seed in seeds:
         for name in names:
-            ended[name].append(play(env, PLAYERS.get(name, _random), seed, won))
+            ended[name].append(play(env, PLAYERS.get(name, _random), seed, winners))
         if time.monotonic() > end:
             break
     found = []
@@ -234,7 +248,7 @@ def page(content: Mapping[str, Mapping[str, Any]], episodes: int) -> str:
     lines = [
         "# Players without skill",
         "",
-        f"Ten players without skill on {len(played)} environments, up to {episodes} equal seeds each: "
+        f"{len(PLAYERS)} players without skill on {len(played)} environments, up to {episodes} equal seeds each: "
         f"{', '.join(PLAYERS)}. The table has the best of them by success, next to random legal play; the rest is in "
         "[no_skill.json](no_skill.json). `python benchmarks/studies/checks/no_skill.py` writes this page.",
         "",

@@ -58,6 +58,11 @@ class Bargaining(TwoSeats):
     file_options = worded()
 
     name = "bargaining"
+    beaten_by: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("alphabetically last", "winners' most frequent action"),
+        "asking for more than half and rejecting everything wins as soon as a random opponent accepts, which it does "
+        "half of the time; opponents=subgame_perfect does not.",
+    )
     players: ClassVar[Mapping[str, str]] = {
         "subgame_perfect": "turngym.envs.tablegames.bargaining.players:SubgamePerfectPlayer",
         "even_split": "turngym.envs.tablegames.bargaining.players:EvenSplitPlayer",

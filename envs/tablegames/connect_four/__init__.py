@@ -7,6 +7,7 @@ from turngym.exports import lazy_names
 if TYPE_CHECKING:
     from turngym.envs.tablegames.connect_four.game import (
         MARKS,
+        AttentivePlayer,
         ConnectFour,
         MinimaxPlayer,
         PerfectPlayer,
@@ -19,6 +20,7 @@ else:
         {
             "turngym.envs.tablegames.connect_four.game": (
                 "MARKS",
+                "AttentivePlayer",
                 "ConnectFour",
                 "MinimaxPlayer",
                 "PerfectPlayer",
@@ -28,4 +30,4 @@ else:
         },
     )
 
-__all__ = ["MARKS", "ConnectFour", "MinimaxPlayer", "PerfectPlayer", "SmallConnectFour", "seen"]
+__all__ = ["MARKS", "AttentivePlayer", "ConnectFour", "MinimaxPlayer", "PerfectPlayer", "SmallConnectFour", "seen"]

@@ -56,10 +56,15 @@ class ConnectFour(TwoSeats):
     file_options = worded()
 
     name = "connect_four"
-    beaten_by: ClassVar[Mapping[str, str]] = {
-        "last winner's first action": "one column played again and again becomes four in a row unless it is blocked.",
+    beaten_by: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("alphabetically first", "alphabetically last", "winners' most frequent action"),
+        "one column played again and again becomes four in a row, which a random opponent seldom blocks: "
+        "opponents=attentive does.",
+    )
+    players: ClassVar[Mapping[str, str]] = {
+        "minimax": "turngym.envs.tablegames.connect_four:MinimaxPlayer",
+        "attentive": "turngym.envs.tablegames.connect_four:AttentivePlayer",
     }
-    players: ClassVar[Mapping[str, str]] = {"minimax": "turngym.envs.tablegames.connect_four:MinimaxPlayer"}
 
     def __init__(self, rows: int = 6, columns: int = 7, connect: int = 4) -> None:
         super().__init__()
@@ -202,6 +207,7 @@ class SmallConnectFour(ConnectFour):
     players: ClassVar[Mapping[str, str]] = {
         "perfect": "turngym.envs.tablegames.connect_four:PerfectPlayer",
         "minimax": "turngym.envs.tablegames.connect_four:MinimaxPlayer",
+        "attentive": "turngym.envs.tablegames.connect_four:AttentivePlayer",
     }
 
     def __init__(self, rows: int = 4, columns: int = 5, connect: int = 4) -> None:
@@ -246,6 +252,15 @@ class MinimaxPlayer(Player):
         """Return a column of the largest value."""
         columns = sorted(move_values(*seen(view.anchor), self.depth))
         return str(columns[int(self._random() * len(columns))])
+
+
+class AttentivePlayer(MinimaxPlayer):
+    """Looks two moves ahead: it completes a line, else blocks one, else prefers the middle."""
+
+    name = "attentive"
+
+    def __init__(self) -> None:
+        super().__init__(2)
 
 
 class PerfectPlayer(MinimaxPlayer):

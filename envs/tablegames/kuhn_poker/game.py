@@ -52,6 +52,11 @@ class KuhnPoker(TwoSeats):
     score_range = (-2.0, 2.0)
 
     name = "kuhn_poker"
+    beaten_by: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("alphabetically first", "winners' most frequent action"),
+        "betting and calling with every card wins each hand that a random opponent folds, a king as often as a jack, "
+        "and folds none; against opponents=equilibrium it loses chips.",
+    )
     players: ClassVar[Mapping[str, str]] = {
         "equilibrium": "turngym.envs.tablegames.kuhn_poker.players:EquilibriumPlayer",
     }

@@ -184,9 +184,11 @@ class MatrixGame(TwoSeats):
         self._load_earned(state["earned"])
 
 
-_DOMINANT = {
-    "last winner's first action": "a seat that never does the friendly thing never gets less than the other seat.",
-}
+def _beaten_by(player: str) -> dict[str, str]:
+    return dict.fromkeys(
+        (player, "last winner's first action", "winners' most frequent action"),
+        "a seat that never does the friendly thing never gets less than the other seat.",
+    )
 
 
 class PrisonersDilemma(MatrixGame):
@@ -194,7 +196,7 @@ class PrisonersDilemma(MatrixGame):
 
     name = "prisoners_dilemma"
     payoffs = matrix_rules.PRISONERS_DILEMMA
-    beaten_by = _DOMINANT
+    beaten_by = _beaten_by("alphabetically last")
     players: ClassVar[Mapping[str, str]] = {
         "always_defect": f"{_PLAYERS}:AlwaysSecond",
         "always_cooperate": f"{_PLAYERS}:AlwaysFirst",
@@ -208,7 +210,7 @@ class StagHunt(MatrixGame):
 
     name = "stag_hunt"
     payoffs = matrix_rules.STAG_HUNT
-    beaten_by = _DOMINANT
+    beaten_by = _beaten_by("alphabetically first")
     players: ClassVar[Mapping[str, str]] = {
         "always_hare": f"{_PLAYERS}:AlwaysSecond",
         "always_stag": f"{_PLAYERS}:AlwaysFirst",
@@ -222,7 +224,7 @@ class Chicken(MatrixGame):
 
     name = "chicken"
     payoffs = matrix_rules.CHICKEN
-    beaten_by = _DOMINANT
+    beaten_by = _beaten_by("alphabetically first")
     players: ClassVar[Mapping[str, str]] = {
         "always_straight": f"{_PLAYERS}:AlwaysSecond",
         "always_swerve": f"{_PLAYERS}:AlwaysFirst",

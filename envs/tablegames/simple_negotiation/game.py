@@ -66,6 +66,11 @@ class SimpleNegotiation(TwoSeats):
     score_range = (-1.0, MOST / FEWEST)  # from giving away everything to getting everything
 
     name = "simple_negotiation"
+    beaten_by: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("alphabetically first", "winners' most frequent action"),
+        "half of a random opponent's offers are gifts, so accepting all of them wins as often as it loses, while "
+        "random play seldom trades and ends in a draw; opponents=trader makes no gifts.",
+    )
     players: ClassVar[Mapping[str, str]] = {
         "trader": "turngym.envs.tablegames.simple_negotiation.players:TraderPlayer",
         "refuser": "turngym.envs.tablegames.simple_negotiation.players:RefuserPlayer",

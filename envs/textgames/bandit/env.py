@@ -37,7 +37,11 @@ class ArmedBandit(Bandit):
 
     file_options = worded("scenario", "view", "on_invalid", "expert")
     beaten_by: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("first legal", "last legal", "last winner's first action"), _SAME_ARM
+        (
+            *("first legal", "last legal", "alphabetically first", "alphabetically last"),
+            *("last winner's first action", "winners' most frequent action"),
+        ),
+        _SAME_ARM,
     )
 
     _scale = 1.0

@@ -83,9 +83,10 @@ class Blackjack(PictureEnv):
     """
 
     file_options = worded("deck")
-    beaten_by: ClassVar[Mapping[str, str]] = {
-        "last legal": "standing at once is a fair strategy, and random play draws until it is bust half of the time.",
-    }
+    beaten_by: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("last legal", "alphabetically last", "winners' most frequent action"),
+        "standing at once is a fair strategy, and random play draws until it is bust half of the time.",
+    )
 
     def __init__(
         self,

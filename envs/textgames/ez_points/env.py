@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
+from collections.abc import Mapping
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +84,10 @@ class EZPoints(PictureEnv):
     """
 
     file_options = worded("faces", "entry", operators=r"[-+*/]{1,4}")
+    beaten_by: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("alphabetically last", "winners' most frequent action"),
+        "most hands of two cards that make 12 are sums, and random play multiplies half of the time.",
+    )
 
     def __init__(
         self,

@@ -8,7 +8,9 @@ board without a move.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,6 +110,11 @@ class Game2048(PictureEnv):
     """
 
     file_options = worded()
+    beaten_by: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("alphabetically first", "alphabetically last", "winners' most frequent action"),
+        "pushing in one direction as long as it moves anything packs the large tiles along one side, and random play "
+        "scatters them.",
+    )
 
     def __init__(
         self,

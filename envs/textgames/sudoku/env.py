@@ -117,7 +117,7 @@ class Sudoku(PictureEnv):
 
     file_options = worded("wrong")
     beaten_by: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("first legal", "last legal"),
+        ("first legal", "last legal", "alphabetically first", "alphabetically last"),
         "placements are listed cell by cell, and filling cells in order leaves fewer dead ends than a random order.",
     )
 

@@ -198,6 +198,14 @@ def test_the_wider_form_keeps_the_signs_of_numbers_and_names(given_answer: str, 
     assert exact_match(given_answer, [f" {given_answer.lower()} "], normalise_wide)
 
 
+@pytest.mark.parametrize(("given_answer", "gold"), [("-5", "5"), ("C++", "C"), ("1.5 million", "15 million")])
+def test_the_wider_judge_equates_what_the_published_one_does(given_answer: str, gold: str) -> None:
+    """As the pages say: the published form drops signs."""
+    task = FileTask("a", "question", (gold,))
+    assert exact_match(given_answer, [gold]) and find_judge("wide", [task])(task, given_answer).success
+    assert not find_judge("exact", [task])(task, given_answer).success
+
+
 def test_an_answer_of_which_normalisation_leaves_nothing_is_not_part_of_every_prediction() -> None:
     assert not contains_answer("whatever", ["The The"]) and contains_answer("The The", ["the the"])
 

@@ -182,6 +182,15 @@ def test_looking_further_ahead_is_no_worse() -> None:
     assert points > 0
 
 
+@pytest.mark.parametrize(("moves", "column"), [([3, 0, 3, 0, 3, 0], "3"), ([0, 6, 0, 6, 0], "0")])
+def test_the_attentive_player_completes_a_line_else_blocks_one(moves: list[int], column: str) -> None:
+    table = started(ConnectFour(), 0, {"moves": moves})
+    view = table.views[table.pending[0]]
+    player = make_player("attentive", table.game)
+    player.begin(view, stream("attentive"))
+    assert player.act(view) == column
+
+
 def test_the_same_seed_gives_the_same_game_and_another_one_another() -> None:
     games = [match(ConnectFour(), ["minimax", "random"], seed).actions for seed in (0, 0, 1)]
     assert games[0] == games[1] != games[2]

@@ -8,7 +8,7 @@ import pytest
 from table_play import match, say, started
 
 from turngym.envs.tablegames import tic_tac_toe as rules
-from turngym.envs.tablegames.tic_tac_toe import EMPTY_BOARD, PerfectPlayer, TicTacToe
+from turngym.envs.tablegames.tic_tac_toe import EMPTY_BOARD, AttentivePlayer, PerfectPlayer, TicTacToe
 from turngym.errors import ConfigError
 from turngym.seeding import stream
 
@@ -114,6 +114,20 @@ def test_the_perfect_player_beats_random_play_and_never_loses_at_a_table() -> No
         table = match(TicTacToe(), players, seed)
         results[table.returns[seat]] += 1
     assert results[-1.0] == 0 and results[1.0] > 80
+
+
+@pytest.mark.parametrize(
+    ("board", "cells"),
+    [("XX.OO....", {2}), ("XX..O....", {2}), ("X.O.X.O..", {8}), ("X...O....", {1, 2, 3, 5, 6, 7, 8})],
+)
+def test_the_attentive_player_completes_a_row_else_blocks_one(board: str, cells: set[int]) -> None:
+    def cell(seed: int) -> int:
+        table = started(TicTacToe(), seed, {"board": board})
+        player = AttentivePlayer()
+        player.begin(table.views[table.pending[0]], stream("attentive", seed))
+        return int(player.act(table.views[table.pending[0]]))
+
+    assert {cell(seed) for seed in range(60)} == cells
 
 
 def test_perfect_players_always_draw_but_not_always_the_same_game() -> None:
