@@ -278,10 +278,11 @@ def _entry_json(group: Group, entry: Entry, ranks: Ranks | None) -> dict[str, An
 
 
 def _json(estimate: Estimate) -> dict[str, Any]:
+    low, high = ends_of(estimate)
     return {
         "value": _finite(estimate.value),
-        "ci_low": _finite(estimate.low),
-        "ci_high": _finite(estimate.high),
+        "ci_low": _finite(low),
+        "ci_high": _finite(high),
         "n_games": estimate.count,
     }
 

@@ -18,6 +18,7 @@ from turngym.agents.intervals import Estimate, cluster_bootstrap, share
 from turngym.agents.verifiers import Verdict
 from turngym.benchmarks.leaderboard.entries import Entry, expand, read_entries
 from turngym.benchmarks.leaderboard.table import (
+    _json,
     build_leaderboard,
     distinctions,
     ends_of,
@@ -242,6 +243,10 @@ def test_as_json_holds_what_the_page_shows_and_no_number_that_json_lacks(played:
     first = table["rows"][0]
     assert first["name"] == "expert" and first["ranks"][0] == 1 and first["environments"].keys() == {ENV}
     assert found["version"] == 1 and table["scale"][ENV]["expert"] > table["scale"][ENV]["random"]
+    turns = {row["name"]: row["turns"] for row in table["rows"]}
+    assert turns["expert"]["ci_low"] is not None, "tasks take the expert different numbers of turns"
+    equal = _json(cluster_bootstrap([0.5] * 10, range(10)))
+    assert equal["value"] == 0.5 and equal["ci_low"] is equal["ci_high"] is None
     assert build_leaderboard([]).as_json() == {"version": 1, "tables": [], "left_out": []}
 
 
