@@ -14,6 +14,7 @@ from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
 from turngym.agents.prompt_text import PromptConfig
+from turngym.agents.prompting.template_memory import count_templates, size_limit
 from turngym.agents.prompting.time_limit import time_limit
 from turngym.envs.parsing.thinking import MARKS, Thinking
 from turngym.errors import ConfigError, PromptWarning, TurngymError
@@ -22,14 +23,31 @@ Said: TypeAlias = tuple[str, str]
 """Role and text of a message."""
 RENDER_SECONDS = 5.0
 """Most processor time for a rendering."""
+RENDER_SIZE = 2**28
+"""Most characters and items that a rendering makes, in all steps together."""
+count_templates()
 
 
-class RenderTimeout(TurngymError, RuntimeError):
-    """A chat template that takes too long; nothing is rendered again in another form, as that would too."""
+class RenderLimit(TurngymError, RuntimeError):
+    """A chat template that takes too much; nothing is rendered again in another form, as that would too."""
+
+
+class RenderTimeout(RenderLimit):
+    """A chat template that takes too long."""
 
     def __init__(self) -> None:
         super().__init__(
             f"the chat template takes more than {RENDER_SECONDS:g} seconds for a conversation: pass another one with "
+            "chat_template=FILE."
+        )
+
+
+class RenderTooLarge(RenderLimit):
+    """A chat template that makes too much text."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"the chat template makes more than {RENDER_SIZE} characters for a conversation: pass another one with "
             "chat_template=FILE."
         )
 
@@ -156,7 +174,7 @@ class ChatTemplate:
     ) -> str:
         """Return messages as the template writes them; raises one of ``RENDER_ERRORS`` if it does not."""
         listed: list[Any] | None = [dict(tool) for tool in tools] or None
-        with time_limit(RENDER_SECONDS, RenderTimeout):
+        with time_limit(RENDER_SECONDS, RenderTimeout), size_limit(RENDER_SIZE, RenderTooLarge):
             text = self.tokenizer.apply_chat_template(
                 [dict(message) for message in messages],
                 tools=listed,

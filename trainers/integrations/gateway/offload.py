@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from turngym.agents.prompting.chat_template import RenderTimeout
+from turngym.agents.prompting.chat_template import RenderLimit
 from turngym.trainers.integrations.gateway.episode import GatewayEpisode
 from turngym.trainers.integrations.gateway.refusal import Refusal, wrong
 
@@ -47,8 +47,8 @@ class Offload:
                 return work()
             async with episode.working:
                 return await asyncio.get_running_loop().run_in_executor(self._threads, self._limited, work)
-        except RenderTimeout as error:
-            raise wrong(f"the model's chat template takes too long for these messages ({error})") from error
+        except RenderLimit as error:
+            raise wrong(f"the model's chat template takes too much for these messages ({error})") from error
 
     def close(self) -> None:
         """End the threads."""
