@@ -43,6 +43,7 @@ class Conductor:
             self._memories[request.episode] = EpisodeMemory(tries=self._tries.get(request.episode, ()))
         memory = self._memories.setdefault(request.episode, EpisodeMemory())
         scene = Scene(request, self.model)
+        remembered = vars(memory).copy()
         script = self.style.turn(memory, scene)
         usage, last = Usage(), Reply("", Usage())
         notes: list[Note] = []
@@ -50,9 +51,14 @@ class Conductor:
             ask = next(script)
             while True:
                 reply = yield ask
-                if reply.too_long:
-                    raise PromptTooLong(reply.too_long)
                 usage += reply.usage
+                if reply.too_long:
+                    if self.model.count(ask.messages) <= self.model.prompt_limit:
+                        raise PromptTooLong(reply.too_long)
+                    vars(memory).update(remembered)  # the model has lowered its limit: begin the turn again
+                    script = self.style.turn(memory, scene)
+                    ask = next(script)
+                    continue
                 notes += reasoning_notes(reply.reasoning)
                 if ask.purpose == ACTION:
                     last = reply

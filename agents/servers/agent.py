@@ -133,8 +133,15 @@ class ServerAgent(EagerAgent, ChatModel):
             messages = [as_json(message, self.config.escape) for message in ask.messages]
             answer, usage = self._answer(_key(ask), messages)
             too_long = self._too_long(answer, usage)
+            if too_long:
+                self.prompts.refuse(self.count(ask.messages))
             found.append(Reply(answer.text, usage, reasoning=answer.reasoning, too_long=too_long))
         return found
+
+    @property
+    def prompt_limit(self) -> int:
+        """Guessed tokens of the longest prompt, lowered where the server refused a shorter one."""
+        return min(self.prompt.max_prompt_tokens, self.prompts.limit)
 
     def count(self, messages: Sequence[ChatMessage]) -> int:
         """Return an estimate, because the server's tokenizer is unknown."""

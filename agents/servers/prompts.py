@@ -95,9 +95,13 @@ class ServerPrompts:
         if self.fit == "none":
             return None
         size = _tokens(refused)
-        self.limit = min(self.limit, int(_KEPT * size))
+        self.refuse(size)
         found = self.messages(request)
         return found if _tokens(found) < size else None
+
+    def refuse(self, size: int) -> None:
+        """Lower the limit below the size of a prompt that the server refused."""
+        self.limit = min(self.limit, int(_KEPT * size))
 
     def leaves_out(self, episode: int) -> bool:
         """Return whether the last prompt of an episode left earlier turns out."""

@@ -56,7 +56,12 @@ class ModelVerifier:
         """Return the score with what it cost."""
         ask = Ask(tuple(self._messages(trajectory)), trajectory.spec.episode, len(trajectory.turns), "verdict")
         [reply] = self.model.ask([ask])
-        return Verdict(read_score(reply.text), reply.usage)
+        usage = reply.usage
+        while reply.too_long and (shorter := tuple(self._messages(trajectory))) != ask.messages:
+            ask = dataclasses.replace(ask, messages=shorter)
+            [reply] = self.model.ask([ask])
+            usage += reply.usage
+        return Verdict(read_score(reply.text), usage)
 
     def _messages(self, trajectory: Trajectory) -> list[Message]:
         """Return what the model is shown: the whole attempt, or its end if it is too long.

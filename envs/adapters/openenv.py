@@ -15,6 +15,7 @@ import gymnasium
 
 from turngym.envs.adapters.openenv_line import Body, Line, Refused, ServerFault, fetch
 from turngym.envs.adapters.openenv_reading import (
+    FINDS_ACTION,
     Reading,
     action_field,
     is_success,
@@ -113,6 +114,7 @@ class OpenEnv(TextEnv[str]):
         schema = schemas.get("action")
         schema = schema if isinstance(schema, dict) else {}
         self._name = str(metadata.get("name") or self._name)
+        self.finds_action = schema.get(FINDS_ACTION) is True
         self._fields = self._fields[0] or action_field(schema), self._fields[1]
         about = str(metadata.get("readme_content") or metadata.get("description") or f"You play {self._name}.")
         form = "" if self._fields[0] else f"\nAn action is a JSON object that fits this schema: {json.dumps(schema)}"

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from turngym.arithmetic import as_float, is_finite
 
 Body = Mapping[str, Any]
+FINDS_ACTION = "x-turngym-finds-action"
+"""Key of an action's schema: the environment finds an action in a whole answer by a notation that its rules give."""
 _BASE_FIELDS = ("done", "metadata", "reward")
 
 

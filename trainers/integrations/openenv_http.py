@@ -49,12 +49,14 @@ class About:
         description: One sentence.
         instructions: Rules and answer format.
         version: Version of turngym.
+        finds_action: Whether the environment finds an action in a whole answer.
     """
 
     name: str
     description: str
     instructions: str
     version: str
+    finds_action: bool = False
 
     def metadata(self) -> Body:
         """Return the answer to ``/metadata``."""
@@ -109,8 +111,9 @@ class HttpSide:
             query = parse_qs(scope["query_string"].decode("latin1"))
             return self._find(query.get("session_id", [None])[-1])[0].state()
         if method != "POST":
-            told = {"/metadata": self._about.metadata, "/schema": schemas}
-            return told[path]() if path in told else openapi(self._about.name, PATHS)
+            if path == "/schema":
+                return schemas(self._about.finds_action)
+            return self._about.metadata() if path == "/metadata" else openapi(self._about.name, PATHS)
         body = await _json(receive)
         return await (self._reset(body) if path == "/reset" else self._step(body))
 

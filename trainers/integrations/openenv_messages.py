@@ -16,6 +16,7 @@ from typing import Any
 import turngym
 from turngym.agents.png import png
 from turngym.arithmetic import is_finite
+from turngym.envs.adapters.openenv_reading import FINDS_ACTION
 from turngym.errors import nearest
 from turngym.types import INFO_TYPES, JSONValue
 
@@ -171,8 +172,11 @@ def observation_data(
     return {"observation": seen, "reward": reward, "done": ended[0] or ended[1], "metadata": metadata}
 
 
-def schemas() -> Body:
+def schemas(finds_action: bool = False) -> Body:
     """Return the JSON schemas of actions, observations and state.
+
+    Args:
+        finds_action: Whether the environment finds an action in a whole answer.
 
     >>> schemas()["action"]["required"]
     ['message']
@@ -186,8 +190,9 @@ def schemas() -> Body:
     }
     state = {"episode_id": {"anyOf": [_TEXT, {"type": "null"}]}, "step_count": {"type": "integer", "minimum": 0}}
     action = {"message": {**_TEXT, "description": "The action text"}, "metadata": {**_FREE, "default": {}}}
+    found = {FINDS_ACTION: True} if finds_action else {}
     return {
-        "action": _schema("TextAction", action, ["message"], is_closed=True),
+        "action": _schema("TextAction", action, ["message"], is_closed=True) | found,
         "observation": _schema("TextObservation", observation, ["text"], is_closed=True),
         "state": _schema("State", state, [], is_closed=False),
     }

@@ -135,9 +135,11 @@ def about(make: Callable[[], Any], name: str) -> About:
         ):
             raise ConfigError(f"{name} cannot be served: its actions are no text, or its observations hold none.")
         instructions = str(env.get_wrapper_attr("instructions")) if env.has_wrapper_attr("instructions") else ""
+        finds = env.has_wrapper_attr("finds_action") and bool(env.get_wrapper_attr("finds_action"))
     finally:
         env.close()
-    return About(name, f"{name} of turngym, a text environment of many turns.", instructions, turngym.__version__)
+    described = f"{name} of turngym, a text environment of many turns."
+    return About(name, described, instructions, turngym.__version__, finds)
 
 
 def is_loopback(host: str) -> bool:

@@ -10,7 +10,7 @@ from chat_servers import Body, Reply, agent_of, chat_server, request
 
 from turngym.agents.core import Agent, Decision, Request
 from turngym.agents.episodes.evaluate import evaluate
-from turngym.agents.players import make_agent, settings_for
+from turngym.agents.players import AgentSettings, make_agent, settings_for
 from turngym.agents.players.expert import ExpertAgent
 from turngym.agents.prompting.fitting import note_of
 from turngym.envs.registration import specs
@@ -140,8 +140,23 @@ def test_a_conversation_beyond_the_context_loses_its_oldest_turns_and_never_the_
     assert shortened[:5] == [0] * 5 and sum(shortened) >= 5 and set(shortened) == {0, 1}
 
 
+@pytest.mark.parametrize("style", ["react", "summary:keep=1", "reflexion"])
+def test_a_style_shows_less_of_the_past_where_the_server_refuses_a_prompt(style: str) -> None:
+    with chat_server(refusing(9)) as server:
+        agent = make_agent(f"openai:model@{server.url}", AgentSettings(style=style))
+        decisions = [agent.act([request(turn, f"wall {turn} " + "brick " * 20)])[0] for turn in range(12)]
+    assert [decision.too_long for decision in decisions] == [""] * 12
+    assert all(decision.action for decision in decisions)
+    spent = [decision.usage for decision in decisions if decision.usage]
+    assert sum(usage.calls for usage in spent) == len(server.requests), "what was refused is counted"
+    assert "wall 11" in server.requests[-1]["messages"][-1]["content"]
+
+
 @pytest.mark.parametrize("prompt", [{}, {"fit": "none"}])
-def test_a_question_that_does_not_fit_ends_the_episode(prompt: dict[str, Any]) -> None:
+@pytest.mark.parametrize("style", ["", "react"])
+def test_a_question_that_does_not_fit_ends_the_episode(prompt: dict[str, Any], style: str) -> None:
     with chat_server(refusing(1)) as server:
-        [decision] = agent_of(server, prompt).act([request()])
-    assert "does not fit" in decision.too_long and len(server.requests) == 1
+        settings = AgentSettings(style=style, prompt=prompt) if style else None
+        agent = make_agent(f"openai:model@{server.url}", settings) if settings else agent_of(server, prompt)
+        [decision] = agent.act([request()])
+    assert decision.too_long and len(server.requests) == 1

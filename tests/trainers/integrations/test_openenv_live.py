@@ -284,6 +284,14 @@ def test_a_full_server_is_asked_again_until_a_place_is_free() -> None:
         hasty.close()
 
 
+@pytest.mark.parametrize(("env_id", "finds"), [("turngym/SearchQAEasy-v0", True), ("turngym/GuessTheNumber-v0", False)])
+def test_the_client_knows_how_an_action_is_found_in_an_answer(env_id: str, finds: bool) -> None:
+    with serving_id(env_id) as url:
+        env = gymnasium.make(CLIENT, url=url)
+        assert env.get_wrapper_attr("finds_action") is finds
+        env.close()
+
+
 def test_a_token_is_needed_where_there_is_one_and_stands_in_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(Served, "served", token="secret") as url:
         for wrong in ("", "sesame"):
