@@ -135,6 +135,11 @@ class ChatModel(ABC):
         """Tokens that a prompt may have; below ``max_prompt_tokens`` where the model's context is known to be short."""
         return self.prompt.max_prompt_tokens
 
+    @property
+    def fitting_limit(self) -> int:
+        """Tokens that prompts are shortened to; less than may be sent where a server has refused a prompt."""
+        return self.prompt_limit
+
     @abstractmethod
     def ask(self, asks: Sequence[Ask]) -> list[Reply]:
         """Return the answer to each call, in order; each answer is independent of the other calls."""

@@ -47,15 +47,17 @@ class Conductor:
         script = self.style.turn(memory, scene)
         usage, last = Usage(), Reply("", Usage())
         notes: list[Note] = []
+        refused, why = dict[str, int](), ""
         try:
             ask = next(script)
             while True:
+                if ask.purpose in refused and self.model.count(ask.messages) >= refused[ask.purpose]:
+                    raise PromptTooLong(why)
                 reply = yield ask
                 usage += reply.usage
-                if reply.too_long:
-                    if self.model.count(ask.messages) <= self.model.prompt_limit:
-                        raise PromptTooLong(reply.too_long)
-                    vars(memory).update(remembered)  # the model has lowered its limit: begin the turn again
+                if reply.too_long:  # start the turn again, within a limit that the model may have lowered
+                    refused[ask.purpose], why = self.model.count(ask.messages), reply.too_long
+                    vars(memory).update(remembered)
                     script = self.style.turn(memory, scene)
                     ask = next(script)
                     continue

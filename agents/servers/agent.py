@@ -139,9 +139,9 @@ class ServerAgent(EagerAgent, ChatModel):
         return found
 
     @property
-    def prompt_limit(self) -> int:
-        """Guessed tokens of the longest prompt, lowered where the server refused a shorter one."""
-        return min(self.prompt.max_prompt_tokens, self.prompts.limit)
+    def fitting_limit(self) -> int:
+        """Guessed tokens that prompts are shortened to, lowered where the server refused one."""
+        return min(self.prompt_limit, self.prompts.limit)
 
     def count(self, messages: Sequence[ChatMessage]) -> int:
         """Return an estimate, because the server's tokenizer is unknown."""

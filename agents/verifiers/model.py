@@ -77,7 +77,7 @@ class ModelVerifier:
             end = f"Seen at the end:\n{mark}\n{trajectory.final_observation}\n{mark}"
             text = "\n\n".join([*note, *turns[first:], end])
             messages = [task, Message("user", f"Game: {trajectory.env_id}\n\n{text}")]
-            if self.model.count(messages) <= self.model.prompt_limit:
+            if self.model.count(messages) <= self.model.fitting_limit:
                 break
         return messages
 

@@ -114,8 +114,8 @@ class Scene:
         return Message("user", self.shown if text is None else text, self.request.image)
 
     def fits(self, messages: Sequence[Message], limit: int | None = None) -> bool:
-        """Return whether a prompt has at most ``limit`` tokens, by default the model's limit."""
-        return self.model.count(messages) <= (self.model.prompt_limit if limit is None else limit)
+        """Return whether a prompt has at most ``limit`` tokens, by default those that prompts are shortened to."""
+        return self.model.count(messages) <= (self.model.fitting_limit if limit is None else limit)
 
     def ask(self, messages: Sequence[Message], purpose: str = ACTION) -> Ask:
         """Return a call of the model.
@@ -123,8 +123,8 @@ class Scene:
         Raises:
             PromptTooLong: It is longer than a prompt may be.
         """
-        if not self.fits(messages):
-            tokens, limit = self.model.count(messages), self.model.prompt_limit
+        tokens, limit = self.model.count(messages), self.model.prompt_limit
+        if tokens > limit:
             left_out = "" if self.model.prompt.fit == "none" else " with all earlier turns left out"
             raise PromptTooLong(
                 f"a prompt for the {purpose} has {tokens} tokens{left_out}, more than the "

@@ -54,7 +54,7 @@ class Summary(Style):
 
     def turn(self, memory: EpisodeMemory, scene: Scene) -> Script:
         """Ask for an action, and first for a summary if the prompt is too long without one."""
-        limit = scene.model.prompt_limit
+        limit = scene.model.fitting_limit
         budget = min(self.budget or limit, limit)
         if len(memory.turns) > self.keep and not scene.fits(_prompt(memory, scene), budget):
             yield from self._shorten(memory, scene)
