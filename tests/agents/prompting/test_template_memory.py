@@ -73,5 +73,9 @@ def test_templates_render_as_without_the_limit(name: str, monkeypatch: pytest.Mo
         patch.setattr(chat_template_utils, "ImmutableSandboxedEnvironment", ImmutableSandboxedEnvironment)
         plain = source + "{# compiled again #}"
         assert found == tokenizer.apply_chat_template(
-            messages, tools=TOOLS, chat_template=plain, tokenize=False, add_generation_prompt=True
+            messages,
+            tools=[dict(tool) for tool in TOOLS],
+            chat_template=plain,
+            tokenize=False,
+            add_generation_prompt=True,
         )
