@@ -17,6 +17,7 @@ from turngym.text import valid_text
 from turngym.types import INFO_TYPES
 
 _DEEPEST = 32
+_ATOMS = frozenset((str, int, float, bool, type(None)))
 
 
 def require_fitting(env: gymnasium.Env[Any, Any], observation: Any, info: Any) -> dict[str, Any]:
@@ -51,6 +52,8 @@ def copied(value: Any, depth: int = _DEEPEST) -> Any:
     if depth and type(value) is dict:
         return {key: copied(each, depth - 1) for key, each in value.items()}
     if depth and type(value) in (list, tuple):
+        if _ATOMS.issuperset(map(type, value)):  # long lists of legal actions, mostly
+            return value[:]
         return type(value)(copied(each, depth - 1) for each in value)
     return value
 
