@@ -42,7 +42,7 @@ _HEADERS = re.compile(
 )
 
 
-_LAST_HEADER = re.compile(rf"(?:{_HEADERS.pattern})\Z")
+_SENTENCE_END = re.compile(rf"(?:{_HEADERS.pattern}|[.!?:;\u2026\n>\])}}][^\S\n]{{0,8}}|\A[\W_]*)\Z")
 _LONGEST_HEADER = 80
 
 
@@ -130,9 +130,8 @@ class Thinking:
     def spans(self, text: str, regions: Regions = _nowhere) -> Iterator[tuple[int, int]]:
         """Yield where thinking starts and ends, marks included.
 
-        Thinking at the start of an answer, behind a call or action, or directly behind other thinking or a header, goes
-        up to the end if it is not closed. Elsewhere a mark that is not closed is text, and so is a mark inside of a
-        call or action.
+        Thinking that is not closed goes up to the end. A mark in the middle of a sentence that is not closed is text,
+        as where an answer speaks of it, unless a call or action is before it; so is a mark inside of a call or action.
 
         Args:
             text: An answer.
@@ -153,7 +152,7 @@ class Thinking:
             if stop < 0:
                 unclosed.add(close)
                 is_text = not (is_first or known.are_passed)
-                if is_text and _LAST_HEADER.search(text, max(start - _LONGEST_HEADER, 0), start) is None:
+                if is_text and _SENTENCE_END.search(text, max(start - _LONGEST_HEADER, 0), start) is None:
                     seek = opening.end()
                     continue
             number += known.is_read
