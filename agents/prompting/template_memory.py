@@ -19,9 +19,10 @@ from jinja2.compiler import CodeGenerator, Frame
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from transformers.utils import chat_template_utils
 
-_PERCENT = re.compile(r"%[-+ #0]*(\d+|\*)?(?:\.(\d+|\*))?[a-zA-Z]")
-_BRACES = re.compile(r"\{[^{}]*:[^{}]*?(\d{4,18})[^{}]*\}")
-_NESTED = re.compile(r"\{[^{}]*:[^{}]*\{")
+_PERCENT = re.compile(r"%[-+ #0]*+(\d++|\*)?+(?:\.(\d++|\*))?+[a-zA-Z]")
+_FIELD = re.compile(r"\{[^{}:]*+:([^{}]*+)\}")
+_NESTED = re.compile(r"\{[^{}:]*+:[^{}]*+\{")
+_WIDTH = re.compile(r"\d{4,18}")
 _PADDED = {"center", "ljust", "rjust", "zfill", "to_bytes"}
 _SHALLOW = {
     *("attr", "count", "d", "default", "dictsort", "first", "groupby", "items", "last", "length", "list", "map", "max"),
@@ -92,7 +93,8 @@ def _formatted(pattern: Any, given: Any) -> int:
     """Return about how long a text becomes that is formatted with ``%`` or ``format``."""
     if not isinstance(pattern, str):
         return 0
-    widths = [each for found in _PERCENT.findall(pattern) for each in found] + _BRACES.findall(pattern)
+    widths = [each for found in _PERCENT.findall(pattern) for each in found]
+    widths += [width for field in _FIELD.findall(pattern) for width in _WIDTH.findall(field)]
     total = sum(int(width) for width in widths if width.isdecimal()) + len(pattern) + _weight(given)
     if "*" in widths or _NESTED.search(pattern):
         total += sum(abs(each) for each in _numbers(given))
