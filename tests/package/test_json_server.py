@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from turngym.web import json_server
 from turngym.web.json_server import JsonHandler, JsonServer
+from turngym.web.request_reader import UntilDeadline
 
 
 class Echo(JsonHandler):
@@ -73,7 +73,7 @@ def test_reads_of_single_bytes_rest_so_that_more_comes_at_once(monkeypatch: pyte
     monkeypatch.setattr(time, "sleep", rests.append)
     near, far = socket.socketpair()
     with near, far:
-        reader = json_server._Until(near, threading.Lock())
+        reader = UntilDeadline(near, threading.Lock())
         reader.start(60.0)
         for _ in range(100):
             far.sendall(b"x")
@@ -123,3 +123,21 @@ def test_large_bodies_that_do_not_arrive_make_room_for_others(
         assert b'"size": 300000' in kept.recv(1000)
         assert sum(server._held.values()) <= 320_000
     wait_for(lambda: not server._held)
+
+
+def test_the_lines_of_a_head_are_bounded_in_all(server: JsonServer) -> None:
+    line = b"x: " + b"a" * 40_000 + b"\r\n"
+    assert b'"/"' in answer(server, b"GET / HTTP/1.1\r\nHost: localhost\r\n" + line + b"\r\n")
+    with socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=60) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n" + line * 2)  # and no blank line
+        assert connection.recv(100).startswith(b"HTTP/1.1 431 ")
+
+
+def test_large_heads_that_do_not_end_make_room_for_others(server: JsonServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(JsonServer, "max_bytes", 3 * 2**16)
+    with contextlib.ExitStack() as opened:
+        place = ("127.0.0.1", server.server_address[1])
+        held = [opened.enter_context(socket.create_connection(place, timeout=60)) for _ in range(8)]
+        for connection in held:
+            connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nx: " + b"a" * 20_000 + b"\r\n")
+        wait_for(lambda: sum(map(is_closed, held)) == 5)

@@ -15,19 +15,18 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from turngym.errors import ConfigError
 from turngym.web.access import LOOPBACK, Denial, denial
 from turngym.web.open_files import allowed_connections
+from turngym.web.request_reader import PIECE, RequestReader, UntilDeadline
 
 IDLE_SECONDS = 300.0
 """How long a connection may wait for its next request."""
 _ACCEPT_SECONDS = 0.05
-_PIECE = 2**16
-"""Bytes of a body that are read at once; one that is no longer is not counted."""
-_FREE_READS, _TINY, _REST_SECONDS = 32, 64, 1.0
 _FULL = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 
@@ -162,39 +161,6 @@ class JsonServer(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-class _Until(io.RawIOBase):
-    """Reads from a socket until a deadline, even if a client sends byte by byte, which then arrives in larger parts."""
-
-    def __init__(self, connection: socket.socket, turn: threading.Lock) -> None:
-        self._connection, self._turn = connection, turn
-        self.start(0.0)
-
-    def start(self, seconds: float) -> None:
-        """Set the deadline."""
-        self._end = time.monotonic() + seconds
-        self._reads = self._bytes = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        if self._reads > _FREE_READS and self._bytes < _TINY * self._reads:
-            time.sleep(max(min(_REST_SECONDS, self._end - time.monotonic()), 0.0))
-        left = self._end - time.monotonic()
-        if left <= 0:
-            raise TimeoutError("the request did not arrive in time")
-        self._connection.settimeout(left)
-        if self._bytes > _PIECE:  # threads that wait for their turn take no time from others
-            self._connection.recv(1, socket.MSG_PEEK)
-            with self._turn:
-                count = self._connection.recv_into(buffer)
-        else:
-            count = self._connection.recv_into(buffer)
-        self._reads += 1
-        self._bytes += count
-        return count
-
-
 class _Together(io.BytesIO):
     """Collects an answer, which then has to leave within a limit of time."""
 
@@ -226,8 +192,8 @@ class JsonHandler(BaseHTTPRequestHandler):
         """Read and write through limits of time."""
         super().setup()
         self.rfile.close()
-        self._until = _Until(self.connection, self.server.turn)
-        self.rfile = self._reader = io.BufferedReader(self._until)
+        self._until = UntilDeadline(self.connection, self.server.turn)
+        self.rfile = self._reader = RequestReader(self._until, partial(self.server.hold, self.connection))
         self.wfile = _Together(self)
 
     def handle_one_request(self) -> None:
@@ -242,6 +208,7 @@ class JsonHandler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         self._until.start(self.server.request_seconds)
+        self._reader.start()
         super().handle_one_request()
 
     def parse_request(self) -> bool:
@@ -275,7 +242,7 @@ class JsonHandler(BaseHTTPRequestHandler):
             self.close_connection = True
             return None
         content = bytearray()
-        while piece := self.rfile.read(min(int(length) - len(content), _PIECE)):
+        while piece := self.rfile.read(min(int(length) - len(content), PIECE)):
             if content:
                 self.server.hold(self.connection, len(content) + len(piece))
             content += piece
