@@ -158,7 +158,7 @@ class GatewayApp:
                 request = await self._request(episode, protocol, {"max_tokens": 1}, raw)
                 return {"input_tokens": await self.gateway.count(episode, request)}
             request = await self._request(episode, protocol, {}, raw, retry)
-            await self._answering.answer(episode, place.agent, protocol, request, receive, send)
+            await self._answering.answer(episode, place.agent, protocol, request, receive, send, len(raw))
         return None
 
     async def _request(

@@ -98,6 +98,8 @@ class GatewayEpisode:
     reward_ids: set[str] = field(default_factory=set)
     at_once: int = 0
     """Answers that are being sampled."""
+    repeated_at_once: int = 0
+    """Answers that are being sent again."""
     arriving: int = 0
     """Requests that are being read and answered."""
     working: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
@@ -121,6 +123,21 @@ class GatewayEpisode:
             yield
         finally:
             self.arriving -= 1
+
+    @contextmanager
+    def repeat(self, limits: GatewayLimits, choices: int) -> Iterator[None]:
+        """Count answers while they are sent again.
+
+        Raises:
+            Refusal: There are too many at once.
+        """
+        if choices and self.repeated_at_once and self.repeated_at_once + choices > limits.max_at_once:
+            raise self._busy(limits, "answers")
+        self.repeated_at_once += choices
+        try:
+            yield
+        finally:
+            self.repeated_at_once -= choices
 
     def _busy(self, limits: GatewayLimits, what: str) -> Refusal:
         return Refusal(429, f"episode {self.id} has {limits.max_at_once} {what} under way: wait for one.")

@@ -104,10 +104,8 @@ class Gateway:
         """
         episode.require_open()
         key = request.body_key
-        is_repeat = self.rules.retries == "same" or (self.rules.retries == "counter" and request.retry > 0)
-        earlier = episode.replies.get(key) if is_repeat else None
-        if earlier is not None:
-            calls = await asyncio.shield(earlier)
+        if self.repeats(episode, request):
+            calls = await asyncio.shield(episode.replies[key])
             for call in calls:
                 call.requests += 1
             return calls
@@ -129,6 +127,11 @@ class Gateway:
             episode.last_use = time.monotonic()
         reply.set_result(calls)
         return calls
+
+    def repeats(self, episode: GatewayEpisode, request: CallRequest) -> bool:
+        """Return whether a request gets the answers to an earlier one."""
+        is_retry = self.rules.retries == "same" or (self.rules.retries == "counter" and request.retry > 0)
+        return is_retry and request.body_key in episode.replies
 
     async def _sample(
         self, episode: GatewayEpisode, agent: str, request: CallRequest, on_text: OnText | None
