@@ -76,6 +76,15 @@ class Usage:
             "failures": dict(sorted(self.failures.items())),
         }
 
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether every turn asked for an answer and had none, so that a score would say nothing about the agent.
+
+        >>> Usage(calls=6, retries=4, lost=2).is_unanswered, Usage(calls=6, retries=4, lost=1).is_unanswered
+        (True, False)
+        """
+        return bool(self.lost) and self.calls - self.retries <= self.lost
+
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Usage:
         """Read what :meth:`as_json` returned; unknown keys are ignored.

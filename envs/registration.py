@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -40,6 +41,7 @@ FAMILIES = (
 GAME_FAMILIES = ("turngym.envs.werewolf", "turngym.envs.tablegames")
 """Packages whose ``SPECS`` list games between seats; each game has a seat id beside its own."""
 NAMESPACE = "turngym"
+_ID = re.compile(r"[A-Za-z0-9_./:-]+")
 
 
 class Spec(NamedTuple):
@@ -184,6 +186,22 @@ def register_game(game_id: str, entry_point: str, *, summary: str, options: Mapp
     note(entry_point, GAME, game_id, lambda: _added_games.pop(game_id, None))
 
 
+def id_problem(env_id: str) -> str:
+    r"""Return why an id may be taken for another one; empty if it is not.
+
+    >>> id_problem("locks/Picker-v0"), id_problem("turngym/Sokoban-v0"), id_problem("TurnGym/Sokoban-v0")
+    ('', '', "the namespace of 'TurnGym/Sokoban-v0' looks like turngym, which is for what comes with it")
+    >>> id_problem("turngym/S\u043ekoban-v0")
+    "an id has only ASCII letters, digits and _ . - / :, got 'turngym/S\\u043ekoban-v0'"
+    """
+    if not _ID.fullmatch(env_id):
+        return f"an id has only ASCII letters, digits and _ . - / :, got {env_id[:80]!a}"
+    namespace = env_id.rpartition("/")[0]
+    if namespace != NAMESPACE and re.sub("[^a-z0-9]", "", namespace.partition(":")[0].lower()) == NAMESPACE:
+        return f"the namespace of {env_id[:80]!r} looks like {NAMESPACE}, which is for what comes with it"
+    return ""
+
+
 def module_of_env(env_id: str) -> str:
     """Return the module that stands behind a registered environment; behind a seat, that of the game."""
     return _modules.get(env_id) or module_of(registry[env_id])
@@ -197,6 +215,8 @@ def _require_own(env_id: str, entry_point: str, summary: str) -> None:
         namespace = version = None
     if not namespace or version is None:
         raise ConfigError(f"an id is written namespace/Name-v0, got {env_id!r}.")
+    if problem := id_problem(env_id):
+        raise ConfigError(f"{problem}.")
     if namespace == NAMESPACE:
         raise ConfigError(f"the namespace turngym is for what comes with it, got {env_id!r}: take your own.")
     if not isinstance(summary, str):

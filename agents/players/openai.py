@@ -14,6 +14,7 @@ from turngym.agents.servers.config import OPENAI_HOST, ServerConfig, read_addres
 from turngym.errors import ConfigError, nearest
 
 _DEFAULT_URL = f"https://{OPENAI_HOST}/v1"
+_ADDRESS = re.compile(r"[.:/]|^localhost$", re.IGNORECASE)
 
 
 @AGENTS.register("openai")
@@ -50,7 +51,7 @@ def split_argument(argument: str) -> tuple[str, str]:
     """Return the name of the model and the URL of the server; a name may itself hold an ``@``.
 
     Raises:
-        ConfigError: There is no name.
+        ConfigError: There is no name, or an address without its scheme.
 
     >>> split_argument("qwen3-8b@http://localhost:8000/v1")
     ('qwen3-8b', 'http://localhost:8000/v1')
@@ -59,6 +60,12 @@ def split_argument(argument: str) -> tuple[str, str]:
     """
     found = re.fullmatch(r"(.*)@([A-Za-z][A-Za-z0-9+.-]*://.*)", argument)
     model, url = found.groups() if found else (argument, _DEFAULT_URL)
+    before, at, after = model.rpartition("@")
+    if found is None and at and _ADDRESS.search(after):
+        raise ConfigError(
+            f"the URL after @ needs http:// or https://, got {after!r}: write openai:{before}@http://{after}; where "
+            f"the @ belongs to the model's name, add the URL, as in openai:{model}@{_DEFAULT_URL}."
+        )
     if not model.strip():
         raise ConfigError("the agent openai needs a model: write openai:MODEL@URL, URL like http://localhost:8000/v1.")
     return model, url

@@ -22,7 +22,7 @@ from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.sampling import Sampling
 from turngym.agents.servers.background import Background
 from turngym.agents.servers.check import check_server, explained, is_of_server, is_unreachable
-from turngym.agents.servers.client import CONTEXT, Answer, CallFailed, ChatServer
+from turngym.agents.servers.client import CONTEXT, EMPTY, Answer, CallFailed, ChatServer
 from turngym.agents.servers.config import Prices, ServerConfig
 from turngym.agents.servers.prompts import Message, ServerPrompts, as_json
 from turngym.agents.usage import Usage
@@ -32,6 +32,7 @@ from turngym.wrappers.actions.action_format import AUTO
 
 _TOKENS_OF_A_CHECK = 16
 _MOST_LOST = 8  # turns without an answer, one after another, after which a server that can be reached counts as down
+_MOST_BLANK = 3  # requests of a turn that are answered with a blank completion: the model hardly writes more later
 _Key = tuple[int | str, ...]
 """Key of a request's seed: episode, turn, and the purpose unless it is the action."""
 
@@ -211,6 +212,7 @@ class ServerAgent(EagerAgent, ChatModel):
                 wait = max(self._wait(key, attempt), failure.retry_after)
                 left = self.config.deadline - (time.monotonic() - began)
                 is_last = attempt == self.config.retries or not failure.is_retried or wait >= left
+                is_last |= failures[EMPTY] >= _MOST_BLANK
                 self.failed[failure.kind] += 1
                 self.on_failure(failure.kind)
                 if is_last:

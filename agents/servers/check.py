@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from turngym.agents.servers.client import CallFailed, ChatServer
-from turngym.agents.servers.exchange import UNFINISHED
+from turngym.agents.servers.exchange import EMPTY, UNFINISHED
 from turngym.errors import ServerDown
 
 _LIST_SECONDS = 20.0
@@ -17,7 +17,7 @@ _SHOWN = 8
 _MOST_ATTEMPTS = 3  # a server that fails with an internal error may be starting, so wait longer
 _UNREACHABLE = frozenset({"connection", "timeout"})
 _OF_SERVER = _UNREACHABLE | {"http_401", "http_403", "http_404", "http_429"}
-_ALIVE = frozenset({"empty", UNFINISHED, "http_429"})
+_ALIVE = frozenset({EMPTY, UNFINISHED, "http_429"})
 """Failures of a short request from a working server: an empty answer, or a rate limit."""
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from turngym.agents.servers.exchange import (
     CONTEXT,
+    EMPTY,
     LARGEST_ANSWER,
     UNFINISHED,
     CallFailed,
@@ -16,7 +17,7 @@ from turngym.agents.servers.exchange import (
     retry_after,
 )
 
-__all__ = ["CONTEXT", "Answer", "CallFailed", "ChatServer", "is_too_long", "read_answer", "retry_after"]
+__all__ = ["CONTEXT", "EMPTY", "Answer", "CallFailed", "ChatServer", "is_too_long", "read_answer", "retry_after"]
 _REASONING = ("reasoning_content", "reasoning")
 _FINAL = ("length", "content_filter", "tool_calls")  # reasons for a blank completion that a retry meets again
 
@@ -117,10 +118,13 @@ def _blank(reason: Any, tokens: tuple[int, int] | None, field: str, reasoning: s
             f"the model ended its answer after the reasoning (field {field}), without a completion: ask for less "
             "reasoning, or, if the answer stands in that field, correct the server's reasoning parser."
         )
-        return CallFailed("empty", detail, is_retried=False, tokens=tokens, reasoning=reasoning)
+        return CallFailed(EMPTY, detail, is_retried=False, tokens=tokens, reasoning=reasoning)
     if reason != "length":
-        detail = f"a blank completion, finish_reason {reason!r}" if reason in _FINAL else "a blank completion"
-        return CallFailed("empty", detail, reason not in _FINAL, tokens=tokens)
+        detail = (
+            f"the completion is blank (finish_reason {str(reason)[:40]!r}) and there is no reasoning: look whether the "
+            "server's chat template and stop sequences fit the model."
+        )
+        return CallFailed(EMPTY, detail, reason not in _FINAL, tokens=tokens)
     spent = f"all {tokens[1]} tokens" if tokens else "all tokens"
     where = f"on reasoning (field {field})" if field else "before the completion began"
     return CallFailed(

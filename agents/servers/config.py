@@ -23,7 +23,7 @@ class ServerConfig:
 
     Args:
         concurrency: Most requests at the same time.
-        retries: How often a failed request is sent again.
+        retries: How often a failed request is sent again; one with a blank completion at most twice.
         timeout: Seconds for one request, from the connection to the last byte.
         deadline: Seconds for one turn, with all its requests and waits.
         wait: Seconds before the first retry; doubled for each further one.

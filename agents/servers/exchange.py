@@ -26,6 +26,8 @@ _CONNECT_SECONDS = 15.0
 LARGEST_ANSWER = 32 * 2**20
 _SHORTEST_SECRET = 16  # shorter keys, such as EMPTY, are placeholders
 _RETRIED_STATUSES = frozenset({408, 409, 425, 429})
+EMPTY = "empty"
+"""Kind of a failure that is rarely worth a retry: the completion is blank."""
 CONTEXT = "context"
 """Kind of a failure that is never retried: the prompt plus the requested answer exceed the model's context."""
 UNFINISHED = "unfinished"

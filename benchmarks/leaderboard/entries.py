@@ -182,6 +182,9 @@ def read_entry(folder: Path, check: Callable[[Path], Verification] | None = None
     empty = [label for label, found in rows.items() if not found]
     if empty:
         return LeftOut(folder, f"it has no episode of {empty[0]}: the evaluation was not finished.")
+    usage = total(Usage.from_json(seat) for row in submission.episodes for seat in row["seats"].values())
+    if usage.is_unanswered:
+        return LeftOut(folder, "the agent answered no turn, so there is no score.")
     verification = None if check is None else check(folder)
     if verification is not None and not verification.is_accepted:
         names = tuple(dict.fromkeys(finding.name for finding in verification.findings))
@@ -192,7 +195,7 @@ def read_entry(folder: Path, check: Callable[[Path], Verification] | None = None
         folder,
         submission,
         results,
-        total(Usage.from_json(seat) for row in submission.episodes for seat in row["seats"].values()),
+        usage,
         repeated(list(results.values())),
         is_complete(submission, submission.episodes),
         verification,

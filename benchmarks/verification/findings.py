@@ -33,6 +33,7 @@ FINDINGS = {
     "score": "The score of an episode is not that of its transcript, or no score of its environment at all.",
     "invalid-actions": "The number of invalid actions of an episode is not that of its transcript.",
     "env-errors": "More than 1 % of the episodes broke.",
+    "unanswered": "The agent answered no turn, so there is no score.",
     "aggregate": "A number in results.json does not follow from the episodes.",
     "interval": "An interval or standard error in results.json does not follow from the episodes.",
     "count": "A number of episodes, blocks or turns in results.json does not follow from the episodes.",

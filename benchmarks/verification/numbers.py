@@ -70,10 +70,13 @@ def usage_findings(submission: Submission) -> Iterator[Finding]:
     """Yield totals of tokens, calls and costs that are not the sum over the episodes."""
     rows = sorted(submission.episodes, key=key_of)
     try:
-        expected = total(Usage.from_json(seat) for row in rows for seat in row["seats"].values()).as_json()
+        used = total(Usage.from_json(seat) for row in rows for seat in row["seats"].values())
+        expected = used.as_json()
     except (TypeError, ValueError, AttributeError) as error:
         yield Finding("usage", "episodes.jsonl", f"what the seats used cannot be added: {error}")
         return
+    if used.is_unanswered:
+        yield Finding("unanswered", "episodes.jsonl", f"none of its {used.lost} turns has an answer of the agent")
     for row in rows:
         for key in ("tokens_in", "tokens_out", "illegal"):
             seats = [seat.get(key) for seat in row["seats"].values()]

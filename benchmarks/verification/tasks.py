@@ -17,7 +17,7 @@ from turngym.benchmarks.evaluation.rulesets import ruleset_hash
 from turngym.benchmarks.evaluation.submission import BASELINES, TRANSCRIPTS, Submission, in_order, key_of, moment
 from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry
 from turngym.benchmarks.verification.findings import TOLERANCE, Finding, differs, place_of, transcript_hash
-from turngym.envs.registration import env_refusal, is_foreign
+from turngym.envs.registration import env_refusal, id_problem, is_foreign
 from turngym.errors import nearest
 
 _MOST_ERRORS = 0.01
@@ -31,6 +31,9 @@ def suite_findings(submission: Submission) -> Iterator[Finding]:
     """Yield where the suite is not the one that is known by this name."""
     asked, config = submission.config["suite"], submission.config
     name, place = asked["name"], "config.json, suite"
+    for each in config["environments"]:
+        if problem := id_problem(each["env"]):
+            yield Finding("suite", f"config.json, {each['label'][:80]!a}", problem)
     for key, other in (("name", "suite"), ("version", "version"), ("metric", "metric")):
         if submission.results[other] != asked[key]:
             message = f"{other} is {submission.results[other]!r}, but config.json has {asked[key]!r}"

@@ -44,6 +44,7 @@ from turngym.benchmarks.verification.tournaments import (
     schedule_findings,
 )
 from turngym.envs.multiagent.registration import GAMES
+from turngym.envs.registration import id_problem
 from turngym.errors import ConfigError
 from turngym.system.limited import CallLimits, LimitedProcess, LimitReached
 from turngym.types import StrPath
@@ -228,6 +229,8 @@ def _verify_tournament(path: Path, share: float, seed: int) -> Verification:
         if share and not findings:
             sound, replayed, found = replay_games(tournament, plan, share, seed)
             findings += found
+    elif problem := id_problem(tournament.plan["game"]):
+        findings.append(Finding("plan", "config.json, game", problem))
     elif tournament.plan["game"] in GAMES:
         findings.append(Finding("plan", "config.json", reason))
     notes = [] if plan is not None else [f"neither schedule nor games were checked: {reason}"]

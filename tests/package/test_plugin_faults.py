@@ -152,6 +152,8 @@ def test_entries_for_other_kinds_are_left_alone(tmp_path: Path) -> None:
         ("mine/Game", "a:B", "an id is written namespace/Name-v0, got 'mine/Game'."),
         ("mine/../x-v0", "a:B", "an id is written namespace/Name-v0"),
         ("turngym/Game-v0", "a:B", "the namespace turngym is for what comes with it"),
+        ("TurnGym/Game-v0", "a:B", "the namespace of 'TurnGym/Game-v0' looks like turngym"),
+        ("mine/G\u0430me-v0", "a:B", "an id has only ASCII letters, digits and _ . - / :"),
         ("mine/Game-v0", "a.b", "the entry point of 'mine/Game-v0' is written module:Class, got 'a.b'."),
         ("mine/Game-v0", "a-b:C", "the entry point of 'mine/Game-v0' is written module:Class, got 'a-b:C'."),
     ],

@@ -155,6 +155,13 @@ def _observation(files: Files) -> None:
     files.told(0)["turns"][0]["observation"] += " "
 
 
+def _unanswered(files: Files) -> None:
+    for row in files.episodes:
+        row["status"], seat = "agent_error", row["seats"]["player_0"]
+        seat["lost"] = seat["calls"] - seat["retries"]
+    files.fit()
+
+
 CARELESS: dict[str, Callable[[Files], None]] = {
     "schema": lambda files: files.episodes[2].pop("returns"),
     "date": lambda files: files.metadata.update(finished="2999-01-01T00:00:00+00:00"),
@@ -178,6 +185,7 @@ CARELESS: dict[str, Callable[[Files], None]] = {
     "score": _on_row("score", lambda score: 1.0),
     "invalid-actions": _on_row("illegal", lambda illegal: illegal + 1),
     "env-errors": _broken,
+    "unanswered": _unanswered,
     "aggregate": _on_result("value", lambda value: value + 1e-6),
     "interval": _on_result("ci_low", lambda low: low + 1e-6),
     "count": _on_result("n_games", lambda count: 100 * count),

@@ -128,7 +128,8 @@ def show_retries(agent: Agent) -> None:
                 return
             told[0] = time.monotonic()
             counts = ", ".join(f"{count:,} {name}" for name, count in sorted(server.failed.items()))
-        print(f"waiting for the server: failed requests so far, sent again: {counts}", file=sys.stderr, flush=True)
+        why = " ".join(server.problems[kind].split())
+        print(f"waiting for the server: failed requests so far: {counts}; {kind}: {why}", file=sys.stderr, flush=True)
 
     server.on_failure = tell
 
@@ -140,12 +141,12 @@ def require_answers(played: Evaluation) -> None:
         ServerDown: None was.
     """
     usage = played.usage
-    if usage.lost and usage.calls - usage.retries <= usage.lost:
+    if usage.is_unanswered:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(usage.failures.items()))
         first = next(iter(getattr(played.agent, "problems", {}).values()), "")
         raise ServerDown(
-            f"no turn of {usage.lost:,} was answered by the model ({kinds}; the first said {first[:160]!r}), so there "
-            "is no score: correct the agent or its server, and evaluate again in a new folder."
+            f"no turn of {usage.lost:,} was answered by the model ({kinds}), so there is no score: correct the agent "
+            f"or its server, and evaluate again in a new folder. The first failure: {' '.join(first.split())}"
         )
 
 

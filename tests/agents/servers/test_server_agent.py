@@ -248,6 +248,20 @@ def test_reasoning_without_a_completion_costs_one_request_and_is_explained(field
     )
 
 
+@pytest.mark.parametrize("text", [None, "", " \n"])
+def test_a_blank_completion_is_asked_for_again_twice_and_explained(text: str | None) -> None:
+    """It was sent again as a broken connection is, six times a turn, and nothing said why."""
+    with chat_server(lambda body: Reply(text=text)) as server:
+        agent = agent_of(server)
+        [decision] = agent.act([request()])
+    assert len(server.requests) == 3 and decision.action == NO_ACTION and decision.usage is not None
+    assert decision.usage.failures == {"empty": 3} and decision.usage.is_unanswered
+    assert agent.problems["empty"] == (
+        "the completion is blank (finish_reason 'stop') and there is no reasoning: look whether the server's chat "
+        "template and stop sequences fit the model."
+    )
+
+
 def test_a_filtered_answer_is_not_asked_for_again() -> None:
     choice = {"message": {"content": ""}, "finish_reason": "content_filter"}
     with chat_server(lambda body: Reply(raw=json.dumps({"choices": [choice]}).encode())) as server:

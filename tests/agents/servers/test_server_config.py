@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from turngym.agents.players import AgentSettings, make_agent
+from turngym.agents.players.openai import split_argument
 from turngym.agents.servers.agent import ServerAgent
 from turngym.agents.servers.config import Address, Prices, ServerConfig, read_address, read_key, read_prices
 from turngym.errors import ConfigError
@@ -162,3 +163,17 @@ def test_the_details_hold_what_was_set_and_no_key(monkeypatch: pytest.MonkeyPatc
     }
     assert found["server"]["retries"] == 2 and found["server"]["timeout"] == ServerConfig().timeout
     assert "nobody" not in json.dumps(found)
+
+
+@pytest.mark.parametrize(
+    "place", ["127.0.0.1:18431/v1", "localhost", "LOCALHOST:8000", "example.org", "host/v1", "a:1"]
+)
+def test_an_address_without_its_scheme_is_not_openai_s_server(place: str) -> None:
+    """The request, with the key, went to api.openai.com."""
+    with pytest.raises(ConfigError, match="the URL after @ needs http:// or https://, got '" + place):
+        make_agent(f"openai:fake@{place}")
+
+
+@pytest.mark.parametrize("model", ["team/model@3", "model@2026-01-01", "ft:gpt:org@latest"])
+def test_an_at_sign_in_the_name_of_a_model_is_no_address(model: str) -> None:
+    assert split_argument(model) == (model, OPENAI.url.removesuffix(":443/v1/chat/completions") + "/v1")

@@ -12,6 +12,8 @@ from chat_servers import Body, Reply, chat_server
 
 from turngym.__main__ import main
 from turngym.agents.players import AgentSettings, make_agent
+from turngym.benchmarks.leaderboard.entries import read_entries
+from turngym.benchmarks.verification.verify import verify
 from turngym.errors import ServerDown
 
 LAKE = "turngym/FrozenLake-v0"
@@ -108,3 +110,25 @@ def test_waiting_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
         assert main(words) == 0
     err = capsys.readouterr().err
     assert err.count("waiting for the server") == 1 and "http_503" in err
+
+
+@pytest.mark.parametrize("field", ["", "reasoning"])
+def test_an_evaluation_without_an_answer_is_no_score_anywhere(
+    field: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its folder was accepted as replayed and had a row of 0.0 % on the leaderboard."""
+    message = {"content": None, **({field: "I go down."} if field else {})}
+    raw = json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]}).encode()
+    out = tmp_path / "out"
+    with chat_server(lambda body: Reply(raw=raw)) as server:
+        words = ["eval", LAKE, "--agent", f"openai:m@{server.url}", "--episodes", "2", *QUICK, "--out", str(out)]
+        assert main([*words, "--option", "max_turns=4"]) == 2
+    err = " ".join(capsys.readouterr().err.split())
+    reason = "correct the server's reasoning parser." if field else "stop sequences fit the model."
+    assert "waiting for the server: failed requests so far: 1 empty; empty: the" in err
+    assert "so there is no score: correct the agent or its server" in err and err.endswith(reason)
+    found = verify(out)
+    assert not found.is_accepted and [finding.name for finding in found.findings] == ["unanswered"]
+    for check in (None, verify):
+        entries, left_out = read_entries([out], check)
+        assert not entries and "answered no turn" in left_out[0].reason

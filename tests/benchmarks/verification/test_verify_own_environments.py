@@ -101,7 +101,12 @@ def test_the_leaderboard_shows_it_with_the_reason(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "env_id", ["turngym/Vault-v0", "vault.py:Vault", "vault/Vault", "os:system", "../vault/Vault-v0"]
+    "env_id",
+    [
+        *("turngym/Vault-v0", "vault.py:Vault", "vault/Vault", "os:system", "../vault/Vault-v0"),
+        *("Turngym/FrozenLake-v0", "TURNGYM/FrozenLake-v0", "turngym:x/FrozenLake-v0", "turn_gym/FrozenLake-v0"),
+        *("turng\u0443m/FrozenLake-v0", "\uff54urngym/FrozenLake-v0", "vault/V\u0430ult-v0"),
+    ],
 )
 def test_only_an_id_of_others_is_an_environment_elsewhere(env_id: str, folder: Path) -> None:
     path = evaluated(folder, *TARGETS["file"])

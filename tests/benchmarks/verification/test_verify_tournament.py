@@ -63,6 +63,12 @@ def test_a_true_tournament_is_accepted_and_replayed(folder: Path) -> None:
     assert verify(folder, replay=0).label == "self-reported"
 
 
+def test_a_game_whose_id_looks_like_another_one_is_rejected(folder: Path) -> None:
+    for game in ("Turngym/KuhnPoker-v0", "turngym:x/KuhnPoker-v0", "turng\u0443m/KuhnPoker-v0"):
+        change(folder, "config.json", lambda config: config.update(game=game))  # noqa: B023
+        assert "plan" in names_of(folder), game
+
+
 @pytest.mark.parametrize("game", ["turngym/MatchingPennies-v0", "turngym/Werewolf-v0", "turngym/TicTacToe-v0"])
 def test_games_of_other_kinds_are_replayed_too(game: str, tmp_path: Path) -> None:
     words = ["tournament", game, "--players", "random,first_legal", "--blocks", "2", "--out", str(tmp_path / "t")]
