@@ -14,7 +14,7 @@ from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
 from turngym.agents.prompt_text import PromptConfig
-from turngym.agents.prompting.template_memory import count_templates, size_limit
+from turngym.agents.prompting.template_memory import size_limit
 from turngym.agents.prompting.time_limit import time_limit
 from turngym.envs.parsing.thinking import MARKS, Thinking
 from turngym.errors import ConfigError, PromptWarning, TurngymError
@@ -25,7 +25,6 @@ RENDER_SECONDS = 5.0
 """Most processor time for a rendering."""
 RENDER_SIZE = 2**28
 """Most characters and items that a rendering makes, in all steps together."""
-count_templates()
 
 
 class RenderLimit(TurngymError, RuntimeError):
@@ -174,7 +173,7 @@ class ChatTemplate:
     ) -> str:
         """Return messages as the template writes them; raises one of ``RENDER_ERRORS`` if it does not."""
         listed: list[Any] | None = [dict(tool) for tool in tools] or None
-        with time_limit(RENDER_SECONDS, RenderTimeout), size_limit(RENDER_SIZE, RenderTooLarge):
+        with size_limit(RENDER_SIZE, RenderTooLarge), time_limit(RENDER_SECONDS, RenderTimeout):
             text = self.tokenizer.apply_chat_template(
                 [dict(message) for message in messages],
                 tools=listed,

@@ -1,8 +1,8 @@
 """A limit on the memory of chat templates: a text or list that would be too large is refused before it is made.
 
 A template can make a gigabyte in one operation, which no limit of time interrupts: ``'a' * 10**9``, or text that is
-joined with itself in a loop. The environment in which transformers compiles templates is replaced by one that counts
-what they make; outside of :func:`size_limit` it counts nothing.
+joined with itself in a loop. Inside of :func:`size_limit`, transformers compiles templates in an environment that
+counts what they make; elsewhere these count nothing.
 """
 
 from __future__ import annotations
@@ -36,15 +36,19 @@ _state = threading.local()
 def size_limit(most: int, error: type[Exception]) -> Iterator[None]:
     """Raise an exception in this thread where templates would make more than so many characters and items.
 
+    Takes a lock, so a limit of time has to start inside of it.
+
     Args:
         most: The number, of all operations together.
         error: Raised without arguments.
     """
+    _counting.start()
     _state.left, _state.error = most, error
     try:
         yield
     finally:
         _state.left = None
+        _counting.stop()
 
 
 def _charge(size: int) -> None:
@@ -221,6 +225,28 @@ class CountingEnvironment(ImmutableSandboxedEnvironment):
         return _made(super().call(__context, __obj, *args, **kwargs))
 
 
-def count_templates() -> None:
-    """Let transformers compile chat templates in an environment that counts what they make."""
-    vars(chat_template_utils)["ImmutableSandboxedEnvironment"] = CountingEnvironment
+class _Counting:
+    """Lets transformers compile templates in :class:`CountingEnvironment` while any thread asks for it."""
+
+    _NAME = "ImmutableSandboxedEnvironment"
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._threads = 0
+        self._usual = getattr(chat_template_utils, self._NAME)
+
+    def start(self) -> None:
+        """Compile so from now on."""
+        with self._lock:
+            self._threads += 1
+            setattr(chat_template_utils, self._NAME, CountingEnvironment)
+
+    def stop(self) -> None:
+        """Undo one start."""
+        with self._lock:
+            self._threads -= 1
+            if not self._threads:
+                setattr(chat_template_utils, self._NAME, self._usual)
+
+
+_counting = _Counting()

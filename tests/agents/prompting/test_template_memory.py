@@ -14,6 +14,7 @@ from transformers.utils import chat_template_utils
 from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.prompting import chat_template
 from turngym.agents.prompting.chat_template import ChatTemplate, RenderTooLarge
+from turngym.agents.prompting.template_memory import CountingEnvironment, size_limit
 
 
 def grown(step: str, start: str = "'aa'", end: str = "") -> str:
@@ -79,3 +80,10 @@ def test_templates_render_as_without_the_limit(name: str, monkeypatch: pytest.Mo
             tokenize=False,
             add_generation_prompt=True,
         )
+
+
+def test_templates_of_others_are_compiled_as_before() -> None:
+    usual = vars(chat_template_utils)["ImmutableSandboxedEnvironment"]
+    with size_limit(100, ValueError), size_limit(100, ValueError):
+        assert vars(chat_template_utils)["ImmutableSandboxedEnvironment"] is CountingEnvironment
+    assert vars(chat_template_utils)["ImmutableSandboxedEnvironment"] is usual is not CountingEnvironment
