@@ -58,6 +58,6 @@ def test_others_are_answered_while_a_large_answer_is_written(
         finally:
             go_on.set()
         assert again.result()[0] == 200
-    assert episode.repeated_at_once == 0 and len(episode.calls) == 16
+    assert len(episode.calls) == 16, "a retry samples nothing"
     if not stream:
         assert json.loads(again.result()[1])["choices"] == json.loads(first[1])["choices"]
