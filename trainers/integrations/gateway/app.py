@@ -71,6 +71,8 @@ class GatewayApp:
         await send({"type": "lifespan.startup.complete"})
         await receive()
         reaper.cancel()
+        if self.gateway.records is not None:  # uvicorn may end the process by a signal right after
+            await asyncio.to_thread(self.gateway.records.flush)
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _reap(self) -> None:

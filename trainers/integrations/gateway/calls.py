@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, TypeAlias
 
 from turngym.trainers.integrations.gateway.messages import ChatMessage
@@ -73,8 +73,9 @@ class SampledCall:
         return self.prompt_ids + self.completion_ids
 
     def as_json(self) -> dict[str, Any]:
-        """Return everything as JSON-compatible data."""
-        return asdict(self)
+        """Return everything as JSON-compatible data, which shares the token ids."""
+        found = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {**found, "message": asdict(self.message), "columns": dict(self.columns)}
 
 
 @dataclass

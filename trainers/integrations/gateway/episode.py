@@ -183,7 +183,9 @@ class GatewayEpisode:
         self.calls.append(call)
         self.kept += len(call.observation) + len(call.prompt_text) + len(call.message.text)
         new = len(call.prompt_ids) - call.kept + len(call.completion_ids)
-        self.kept += _ID_BYTES * len(call.ids) + _NUMBER_BYTES * (new + len(call.logprobs))
+        self.kept += _ID_BYTES * (len(call.prompt_ids) + len(call.completion_ids)) + _NUMBER_BYTES * (
+            new + len(call.logprobs)
+        )
         if stored is not None and call.id not in self.stored:
             self.stored[call.id] = stored
             self.kept += sum(message.size for message in stored.messages)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from turngym.errors import ConfigError
 from turngym.trainers.integrations.gateway.calls import SampledCall
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Records:
-    """Appends each answer to the file of its episode before the client gets it.
+    """Appends each answer to the file of its episode before the client gets it, in a thread.
 
     Args:
         folder: Where: a new folder, or an empty one.
@@ -33,10 +34,23 @@ class Records:
             raise ConfigError(f"the log cannot be written to {folder} ({error}): pass a new folder.") from error
         if not is_empty:
             raise ConfigError(f"{folder} holds something: pass a new folder for the log.")
-        self._lock = threading.Lock()
+        self._thread = ThreadPoolExecutor(1, "turngym-gateway-records")
 
-    def write(self, episode: GatewayEpisode, call: SampledCall) -> None:
-        """Append an answer."""
-        line = json.dumps({"episode": episode.id, **call.as_json()}, ensure_ascii=True)
-        with self._lock, (self.folder / f"{episode.id}.jsonl").open("a", encoding="utf8") as file:
-            file.write(line + "\n")
+    def write(self, episode: GatewayEpisode, calls: Sequence[SampledCall]) -> Future[None]:
+        """Append the answers to a request, behind those of earlier calls of this method."""
+        lines = [{"episode": episode.id, **call.as_json()} for call in calls]
+        return self._thread.submit(self._append, self.folder / f"{episode.id}.jsonl", lines)
+
+    def flush(self) -> None:
+        """Wait until all answers so far are written."""
+        self._thread.submit(int).result()
+
+    def close(self) -> None:
+        """Write what is waiting, and end the thread."""
+        self._thread.shutdown()
+
+    @staticmethod
+    def _append(path: Path, lines: Sequence[Mapping[str, Any]]) -> None:
+        with path.open("a", encoding="utf8") as file:
+            for line in lines:
+                file.write(json.dumps(line, ensure_ascii=True) + "\n")

@@ -87,6 +87,8 @@ class Gateway:
         """End the threads."""
         self.engine.close()
         self.offload.close()
+        if self.records is not None:
+            self.records.close()
 
     async def answer(
         self, episode: GatewayEpisode, agent: str, request: CallRequest, on_text: OnText | None = None
@@ -142,11 +144,11 @@ class Gateway:
             stored = Stored(request.previous, request.messages[_told(request) :])
             request = _with_previous(episode, request) if request.previous else request
         weight = self.bounds.check(request) + (len(episode.calls) * _CALL_WEIGHT if request.prompt is not None else 0)
-        found = await self.offload.run(episode, weight, lambda: self._linked(episode, request))
+        found, prompt = await self.offload.run(episode, weight, lambda: self._linked(episode, request))
         episode.requests += 1
         id = f"{_NAMES[request.dialect]}-{digest([episode.key, episode.requests])}"
         on_texts = [partial(on_text, id, choice) if on_text else None for choice in range(request.choices)]
-        jobs = [self._job(episode, request, found, choice, told) for choice, told in enumerate(on_texts)]
+        jobs = [self._job(episode, request, found, f"{prompt}/{choice}", told) for choice, told in enumerate(on_texts)]
         futures = [asyncio.wrap_future(self.engine.submit(job)) for job in jobs]
         try:
             results = await asyncio.gather(*futures)
@@ -164,9 +166,12 @@ class Gateway:
             call.seconds = seconds
             self._keep(episode, call, found, stored)
             calls.append(call)
+        if self.records is not None:
+            await asyncio.shield(asyncio.wrap_future(self.records.write(episode, calls)))
         return calls
 
-    def _linked(self, episode: GatewayEpisode, request: CallRequest) -> Linked:
+    def _linked(self, episode: GatewayEpisode, request: CallRequest) -> tuple[Linked, str]:
+        """Return the prompt of a request, and its hash."""
         if request.prompt is None:
             found = linked(request, episode.heads, self.renderer)
         else:
@@ -176,7 +181,7 @@ class Gateway:
         if not found.ids:
             raise wrong("the prompt is empty.")
         self._require_known(found.ids)
-        return found
+        return found, digest(list(found.ids))
 
     def _require_known(self, ids: Sequence[int]) -> None:
         """Raise if the model's embedding has no row for a token: on a GPU it would be an assertion of the device.
@@ -192,7 +197,7 @@ class Gateway:
         episode: GatewayEpisode,
         request: CallRequest,
         found: Linked,
-        choice: int,
+        purpose: str,
         on_text: Callable[[str], None] | None,
     ) -> Job:
         most = min(request.max_tokens or self.limits.max_new_tokens, self.limits.max_new_tokens)
@@ -208,8 +213,6 @@ class Gateway:
         temperature = asked if self.rules.temperature is None else self.rules.temperature
         wanted = 1.0 if request.top_p is None else request.top_p
         top_p = wanted if self.rules.top_p is None else self.rules.top_p
-        prompt = digest(list(found.ids))
-        purpose = f"{prompt}/{choice}"
         if request.seed is not None:
             purpose = f"{purpose}/seed {request.seed}"
             occurrence = 0
@@ -276,8 +279,6 @@ class Gateway:
         if not call.prompt_text:
             episode.heads.setdefault(said.chained(found.before), []).append(call)
         episode.keep(call, stored and Stored(stored.previous, (*stored.messages, said)))
-        if self.records is not None:
-            self.records.write(episode, call)
 
     async def read(self, episode: GatewayEpisode, raw: bytes, read: Callable[[Body], CallRequest]) -> CallRequest:
         """Return the request in a body.
