@@ -7,9 +7,9 @@ from zero. What cannot be decided so, such as the pole of a tangent or ``2^{5000
 and sets are compared in any order, tuples, intervals and matrices part by part; anything else as words. An answer that
 takes too many steps or has numbers out of bounds is not equal.
 
-A unit that only one of both answers states is ignored, two different units are different, and so are the words after a
-number that may change it (``5 million``, ``3 less``). Degrees are radians in trigonometric functions and plain numbers
-elsewhere.
+A unit that only one of both answers states is ignored, two different units or words for what is counted are different,
+and so are the words after a number that may change it (``3 less``); ``5 million`` is 5000000. Degrees are radians in
+trigonometric functions and plain numbers elsewhere.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable
+from fractions import Fraction
 
 from turngym.envs.tools.math_python.comparing import Judge
 from turngym.envs.tools.math_python.limits import Steps, TooCostly
@@ -24,8 +25,8 @@ from turngym.envs.tools.math_python.reading import CONSTANTS, Tree, Unreadable, 
 from turngym.envs.tools.math_python.sets import set_notation
 from turngym.envs.tools.math_python.spelling import readings, spelled
 from turngym.envs.tools.math_python.tokens import tokens
-from turngym.envs.tools.math_python.units import split_unit
-from turngym.envs.tools.math_python.values import library
+from turngym.envs.tools.math_python.units import is_one_unit, scaled, split_unit
+from turngym.envs.tools.math_python.values import has_letter, library
 
 _LONGEST = 10_000
 _WORD = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]{3,}")
@@ -57,7 +58,7 @@ def same_answer(given: str, gold: str, must_be_worked_out: bool = False) -> bool
         MissingExtra: Neither is rational, and the package mpmath is missing.
     """
     is_word = bool(_TEXT.search(gold))
-    given, gold = spelled(given[:_LONGEST]), spelled(gold)
+    given, gold = scaled(spelled(given[:_LONGEST])), scaled(spelled(gold))
     if _PERCENT.search(gold):
         given, gold = (_PERCENT.sub("%", text) for text in (given, gold))
     if not given or given == gold:
@@ -79,7 +80,7 @@ def _without_units(given: str, gold: str) -> tuple[str, str, bool]:
     """Return both answers without units, and whether these are the same; one that is stated once is."""
     (bare, unit), (bare_gold, wanted) = split_unit(given), split_unit(gold)
     if unit and wanted:
-        return bare, bare_gold, unit == wanted
+        return bare, bare_gold, is_one_unit(unit, wanted)
     gold, _ = split_unit(gold, least=2)
     given, _ = split_unit(given, least=3 if _LETTER.search(gold) else 1)
     return given, gold, True
@@ -100,12 +101,16 @@ def _pairs(given: list[Tree], gold: list[Tree]) -> Iterable[tuple[Tree, Tree]]:
     for first, second in itertools.product(given, gold):
         yield first, second
         (name, value), (wanted, right) = _named(first), _named(second)
+        if not name and wanted and wanted[0] == "roots" and value[:2] == ("seq", ""):  # the right one tells the order
+            value, right = ("seq", "()", value[2]), ("seq", "()", right[2])
         if (name or wanted) and (not name or not wanted or _is_one_name(name, wanted)):
             yield value, right
 
 
 def _is_one_name(first: Tree, second: Tree) -> bool:
     """Return whether two names of values are the same, where ``y`` and ``f(x)`` are."""
+    if first[0] == "roots":
+        return False
     kinds = {("fn", name[1]) if name[0] == "fn" and name[2][0] == "sym" else name for name in (first, second)}
     return first == second or kinds == {("sym", "y"), ("fn", "f")}
 
@@ -140,13 +145,47 @@ def _named(tree: Tree) -> tuple[Tree | None, Tree]:
     """Return the left side where it only names the right one, and that: ``x = 5``, ``f(x) = 2x``; else the tree."""
     if tree[:2] == ("seq", ""):
         parts = [_named(part) for part in tree[2]]
-        is_set = tree[2][0][:2] == ("rel", "\\in") and not any(name for name, _ in parts[1:])
-        if parts[0][0] and (is_set or all(name == parts[0][0] for name, _ in parts)):
-            return parts[0][0], ("seq", "", tuple([value for _, value in parts]))
+        names, values = [name for name, _ in parts], ("seq", "", tuple([value for _, value in parts]))
+        is_first = not any(names[1:]) and not any(part[0] == "rel" for part in tree[2][1:])
+        if names[0] and (is_first or all(name == names[0] for name in names)):
+            return names[0], values
+        if all(name and name[0] == "sym" for name in names) and _are_roots([str(name[1]) for name in names if name]):
+            return ("roots", *names), values
     is_name = tree[:2] in (("rel", "="), ("rel", "\\in")) and tree[2][0] in ("sym", "fn")
     if is_name and tree[2][1] not in CONSTANTS and not holds(tree[3], tree[2][1].rstrip("'")):
         return tree[2], tree[3]
+    if tree[:2] == ("rel", "=") and (_is_point(tree[2], tree[3]) or _is_length_or_angle(tree[2], tree[3])):
+        return tree[2], tree[3]
     return None, tree
+
+
+def _are_roots(names: list[str]) -> bool:
+    """Return whether names differ by their index alone: ``x_1`` and ``x_2``."""
+    return len(set(names)) == len(names) and len({name.partition("_")[0] for name in names}) == 1
+
+
+def _is_point(left: Tree, right: Tree) -> bool:
+    """Return whether letters name the coordinates of a point: ``(x, y) = (1, 2)``."""
+    if left[:2] != ("seq", "()") or right[:2] != ("seq", "()") or len(left[2]) != len(right[2]):
+        return False
+    letters = [part[1] for part in left[2] if part[0] == "sym" and part[1] not in CONSTANTS]
+    return len(set(letters)) == len(left[2]) and not any(holds(right, letter) for letter in letters)
+
+
+def _is_length_or_angle(left: Tree, right: Tree) -> bool:
+    r"""Return whether two points or an angle name a number, which is not 0: ``AB = 5``, ``\angle A = 30``."""
+    letters = _factors(left)
+    is_angle = letters[:1] == ["angle"] or letters[:2] == ["m", "angle"]
+    is_length = len(letters) == 2 and all(len(letter) == 1 and letter.isupper() for letter in letters)
+    return (is_angle or is_length) and right != ("num", Fraction(0)) and not has_letter(right)
+
+
+def _factors(tree: Tree) -> list[str]:
+    """Return the letters of a product of letters alone; else nothing."""
+    if tree[0] == "sym":
+        return [str(tree[1])]
+    parts = [_factors(part) for part in tree[1:]] if tree[0] == "*" else [[]]
+    return [letter for part in parts for letter in part] if all(parts) else []
 
 
 def require_comparison(answers: Iterable[str]) -> None:

@@ -22,6 +22,7 @@ _SETTLED = 1e-6
 """Relative change between two precisions below which a value is one, and not what cancellation left."""
 _SHRUNK = 0.65
 """Share of the digits of a precision by which a difference must be smaller than what it is a difference of."""
+_ZERO: Tree = ("num", Fraction(0))
 _TURNED = {"<": ">", ">": "<", "\\le": "\\ge", "\\ge": "\\le", "=": "=", "\\ne": "\\ne"}
 
 
@@ -68,21 +69,24 @@ class Judge:
     def _same_sequence(self, given: Tree, gold: Tree) -> bool:
         if given[0] != gold[0]:
             sequence = gold if gold[0] == "seq" else given
-            if sequence[1] not in ("", "set") or len(sequence[2]) != 1:
+            if sequence[1] not in ("", "set") or len(sequence[2]) != 1 or _is_set(sequence[2][0]):
                 return False
             return self.same(given, gold[2][0]) if sequence is gold else self.same(given[2][0], gold)
         loose = {"", "set"}
         if len(given[2]) != len(gold[2]) or len(gold[2]) > _MOST_PARTS:
             return False
         if given[1] in loose and gold[1] in loose:
-            return self._same_in_any_order(list(given[2]), gold[2])
+            return self._same_in_any_order(_elements(given), _elements(gold))
         if given[1] != gold[1] and {given[1], gold[1]} != {"", "()"}:
             return False
-        return all(itertools.starmap(self.same, zip(given[2], gold[2], strict=True)))
+        return all(itertools.starmap(self._same_part, zip(given[2], gold[2], strict=True)))
+
+    def _same_part(self, given: Tree, gold: Tree) -> bool:
+        return _is_set(given) == _is_set(gold) and self.same(given, gold)
 
     def _same_in_any_order(self, given: list[Tree], gold: Sequence[Tree]) -> bool:
         for wanted in gold:
-            found = next((place for place, each in enumerate(given) if self.same(each, wanted)), None)
+            found = next((place for place, each in enumerate(given) if self._same_part(each, wanted)), None)
             if found is None:
                 return False
             del given[found]
@@ -201,6 +205,17 @@ def _share(digits: int) -> Any:
     return library().mpf(10) ** -int(_SHRUNK * digits)
 
 
+def _is_set(tree: Tree) -> bool:
+    return tree[:2] in (("seq", "set"), ("sym", "emptyset"))
+
+
+def _elements(tree: Tree) -> list[Tree]:
+    """Return the parts of a list or set; of sets with one element in a list, which may be a union, that element."""
+    if tree[1] == "set":
+        return list(tree[2])
+    return [part[2][0] if part[:2] == ("seq", "set") and len(part[2]) == 1 else part for part in tree[2]]
+
+
 def _expanded(tree: Tree) -> Tree:
     """Return a formula with plus or minus as the list of both."""
     if tree[:2] == ("seq", ""):
@@ -222,6 +237,8 @@ def _with_sign(tree: Tree, sign: str) -> Tree:
         return tree
     if tree[0] == "seq":
         return (*tree[:2], tuple([_with_sign(part, sign) for part in tree[2]]))
+    if tree[0] == "pm" and sign == "+" and tree[1] == _ZERO:
+        return _with_sign(tree[2], sign)
     parts = [_with_sign(part, sign) if isinstance(part, tuple) else part for part in tree[1:]]
     return (sign if tree[0] == "pm" else tree[0], *parts)
 

@@ -2,16 +2,20 @@ r"""Notations of sets and intervals in one form: ``]1, 2[``, ``\{x \mid x > 3\}`
 
 from __future__ import annotations
 
+import itertools
 import re
+from fractions import Fraction
 
 _REAL = r"\\mathbb\s?(?:\{\s?R\s?\}|R)"
 _ALL_REALS = re.compile(rf"(?:[a-zA-Z]\s?\\in\s?)?{_REAL}|(?:all |the )?(?:real numbers|reals)")
-_WITHOUT = re.compile(rf"{_REAL}\s?(?:\\setminus|\\backslash|-)\s?\\\{{([^{{}},]{{1,60}})\\\}}")
+_WITHOUT = re.compile(rf"{_REAL}\s?(?:\\setminus|\\backslash|-)\s?\\\{{([^{{}}]{{1,60}})\\\}}")
+_LEFT_RIGHT = re.compile(r"\\(?:left|right)(?![a-zA-Z])\s?")
 _NOTHING = re.compile(r"(?:the )?empty set|no (?:real )?solutions?", re.IGNORECASE)
 _BUILDER = re.compile(rf"\\?\{{\s?([a-zA-Z])\s?(?:\\in\s?{_REAL})?\s?(?::|\\mid|\||\\colon)(.{{1,200}})\\?\}}")
-_INTERVAL = re.compile(r"\s*(?:\\left\s?)?([\[\]])([^\[\]]{1,200}[,;][^\[\]]{1,200}?)(?:\\right\s?)?([\[\]])\s*")
+_INTERVAL = re.compile(r"\s*([\[\]])([^\[\]]{1,200}[,;][^\[\]]{1,200}?)([\[\]])\s*")
 _SIGNS = re.compile(r"<=|>=|(?<=[ \w]) !=(?!=)")
 _MEANINGS = {"<=": r" \le ", ">=": r" \ge ", " !=": r" \ne "}
+_NUMBER = re.compile(r"-?\d{1,20}(?:\.\d{1,20})?")
 _LONGEST = 1000
 
 
@@ -25,16 +29,24 @@ def set_notation(text: str) -> str:
     """
     if len(text) > _LONGEST:
         return text
+    text = _LEFT_RIGHT.sub("", text)
     if _NOTHING.fullmatch(text):
         return r"\emptyset"
     if _ALL_REALS.fullmatch(text):
         return r"(-\infty, \infty)"
-    if point := _WITHOUT.fullmatch(text):
-        return rf"(-\infty, {point[1]}) \cup ({point[1]}, \infty)"
+    if left_out := _WITHOUT.fullmatch(text):
+        points = sorted(left_out[1].split(","), key=_size)
+        ends = [r"-\infty", *points, r"\infty"]
+        return r" \cup ".join(f"({low}, {high})" for low, high in itertools.pairwise(ends))
     text = _SIGNS.sub(lambda found: _MEANINGS[found[0]], text)
     if (builder := _BUILDER.fullmatch(text)) and builder[1] in builder[2]:
         return builder[2].removesuffix("\\").strip()
     return _with_round_brackets(text)
+
+
+def _size(point: str) -> Fraction:
+    """Return the value of a number, so that points can be sorted; 0 for any formula, whose order is kept."""
+    return Fraction(point.strip()) if _NUMBER.fullmatch(point.strip()) else Fraction(0)
 
 
 def _with_round_brackets(text: str) -> str:

@@ -22,7 +22,7 @@ _UNICODE = str.maketrans(
     {
         **{"−": "-", "–": "-", "×": "*", "·": "*", "⋅": "*", "∗": "*", "÷": "/", "⁄": "/", "∕": "/", "º": "°"},
         **{sign: rf"\mathbb{{{letter}}}" for sign, letter in zip("ℝℂℤℚℕ", "RCZQN", strict=True)},
-        **{"\u00a0": " ", "\u2009": " ", "\u202f": " ", "’": "'", "′": "'"},
+        **{"\u00a0": " ", "\u2009": " ", "\u202f": " ", "’": "'", "′": "'", "~": " ", "⟨": "(", "⟩": ")"},
         **{sign: rf"\frac{{{digits[0]}}}{{{digits[1]}}}" for sign, digits in _FRACTIONS.items()},
         **{sign: rf" \{name} " for sign, name in (_GREEK | _SIGNS).items()},
     }
@@ -35,6 +35,8 @@ _MOST_WRAPPERS = 8
 _WRAPPER = re.compile(r"\\(?:boxed|fbox|text|textbf|textit|textrm|mbox|mathrm|mathbf)\s*\{")
 _MATHS = (("\\(", "\\)"), ("\\[", "\\]"), ("$", "$"))
 _BOX = re.compile(r"(?<!\\)\\(?:boxed|fbox)\s*(?=\{)")
+_NEXT_BOX = re.compile(r"(?<=[}\d])\s*\\(?:boxed|fbox)\s*(?=\{)")
+_INNER_SPACE = re.compile(r"(?<=\{)(?:\\[,;: ])+")
 _BOXED_NUMBER = re.compile(r"^\\(?:boxed|fbox)\s*\{\s*([-+]?[\d.]{1,60})\s*\}(?=\s*(?:\\(?!frac)|[a-zA-Z]))")
 _OR = re.compile(
     r"\\(?:text|textrm|mbox|mathrm)\s*\{[\s,]*(?:or|and)[\s,]*\}|\\(?:lor|vee|land|wedge)(?![a-zA-Z])"
@@ -54,7 +56,8 @@ def spelled(text: str) -> str:
     >>> spelled(r"\boxed{x²}"), spelled(r"2 \text{ or } 3")
     ('x^{2}', '2  \\or  3')
     """
-    text = _BOX.sub("", _BOXED_NUMBER.sub(r"\1", _INDEX.sub(_index, unwrapped(text)))).translate(_UNICODE)
+    text = _INNER_SPACE.sub(" ", _BOXED_NUMBER.sub(r"\1", _INDEX.sub(_index, unwrapped(text))))
+    text = _BOX.sub("", _NEXT_BOX.sub(", ", text)).translate(_UNICODE)
     return _OR.sub(r" \\or ", text).strip()
 
 

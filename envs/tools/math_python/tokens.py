@@ -28,9 +28,9 @@ _SAME = {
     **{"dbinom": "binom", "tbinom": "binom", "leq": "le", "leqslant": "le", "geq": "ge", "geqslant": "ge"},
     **{"neq": "ne", "lt": "<", "gt": ">", "lvert": "|", "rvert": "|", "vert": "|", "lbrace": "{", "rbrace": "}"},
     **{"varnothing": "emptyset", "varepsilon": "epsilon", "varphi": "phi", "vartheta": "theta", "colon": ":"},
-    **{"rightarrow": "to"},
+    **{"rightarrow": "to", "langle": "(", "rangle": ")"},
 }
-_SIGNS = {"*", "/", "<", ">", "|", ":"}
+_SIGNS = {"*", "/", "<", ">", "|", ":", "(", ")"}
 
 
 def tokens(text: str) -> list[str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from decimal import Decimal
 from typing import TypeAlias
 
 Unit: TypeAlias = frozenset[tuple[str, int]]
-"""Names of the well-known units in a unit, each with its power: ``m/s`` is ``{("m", 1), ("s", -1)}``."""
+"""Names of the units and other words in a unit, each with its power: ``m/s`` is ``{("m", 1), ("s", -1)}``."""
 
 _NAMES = {
     "cm": ("centimeter", "centimetre"),
@@ -25,7 +26,27 @@ _NAMES = {
     "oz": ("ounce",),
     "L": ("l", "liter", "litre"),
     "ml": ("milliliter", "millilitre"),
-    "gallon": (),
+    "gallon": ("gal",),
+    "quart": ("qt",),
+    "pint": ("pt",),
+    "ton": (),
+    "tonne": (),
+    "acre": (),
+    "hectare": (),
+    "knot": (),
+    "N": ("newton",),
+    "J": ("joule",),
+    "kJ": ("kilojoule",),
+    "Hz": ("hertz",),
+    "kHz": ("kilohertz",),
+    "MHz": ("megahertz",),
+    "W": ("watt",),
+    "kW": ("kilowatt",),
+    "K": ("kelvin",),
+    "V": ("volt",),
+    "A": ("ampere", "amp"),
+    "Pa": ("pascal",),
+    "mol": ("mole",),
     "cup": (),
     "s": ("sec", "second"),
     "min": ("minute",),
@@ -34,22 +55,43 @@ _NAMES = {
     "week": (),
     "month": (),
     "year": ("yr",),
+    "decade": (),
+    "century": (),
+    "ms": ("millisecond",),
     "dollar": ("usd", "$"),
     "cent": ("¢",),
     "euro": ("eur", "€"),
     "degree": (),
     "radian": ("rad",),
+    "revolution": ("rev",),
+    "arcmin": ("arcminute",),
+    "arcsec": ("arcsecond",),
     "celsius": (),
     "fahrenheit": (),
     "": ("unit",),
 }
 _KNOWN = {spelling: name for name, others in _NAMES.items() for spelling in (name, *others) if spelling}
 _SHORT = {"mph": (("mi", 1), ("h", -1)), "kph": (("km", 1), ("h", -1))}
+_SYMBOL = re.compile(r"(?<![a-zA-Z])(?:[NJWKVA]|Pa)(?![a-zA-Z])")
+"""Units that would be letters of a formula outside of ``\\text{}``."""
+_MEASURES = {*_NAMES, "percent"}
+_FILLERS = {"more", "each", "total", "left", "different", "distinct", "possible"}
+_PLURAL = re.compile(r"(?<=[xz])es$|(?<=[cs]h)es$|(?<=ss)es$|(?<!s)s$")
+_SINGULARS = {"people": "person", "men": "man", "women": "woman", "children": "child", "teeth": "tooth"}
+_SCALES = {
+    **{"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12},
+    **{"dozen": 12, "lakh": 10**5, "crore": 10**7},
+}
+_SCALED = re.compile(
+    r"^([-+]?(?:\\?[$€£])?[-+]?)(\d{1,3}(?:,\d{3}){1,3}|\d{1,15})(\.\d{1,12})?(?:\\[,;: ]|\s)*"
+    rf"(\\(?:text|textrm|mbox|mathrm)\s*\{{\s*)?({'|'.join(_SCALES)})s?(?![a-zA-Z])"
+)
+_MOST_SCALES = 3
 _CHANGES = re.compile(
-    r"(?:hundred|thousand|million|billion|trillion|dozen|score|gross|tens|half|halve|third|quarter|twice|fold|root|power"
+    r"(?:hundred|thousand|million|billion|trillion|dozen|lakh|crore|myriad|score|gross|tens|half|halve|third|quarter|twice|fold|root|power"
     r"|squared|cubed|factorial|doubled?|tripled?|halved|times|divided|multiplied|inverse|reciprocal|percent|permille"
     r"|percentage|plus|minus|negative|over|below|above|or|and|not|nor|unless|about|maybe|perhaps|kilo|mega|giga|milli"
-    r"|less|fewer|short|wrong|incorrect|false|invalid|never|was|has|does|this|its|guesse?|base"
+    r"|cannot|cant|dont|undefined|unknown|impossible|nothing|none|without|except|less|fewer|short|wrong|incorrect|false|invalid|never|was|has|does|this|its|guesse?|base"
     r"|mod|modulo|binary|octal|hex|hexadecimal|xor|choose|sqrt|sin|cos|tan|cot|sec|csc|log|exp|inf|infty|infinity|oo"
     r"|zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|(?:twen|thir|for|fif|six|seven|eigh"
     r"|nine)ty|(?:four|fif|six|seven|eigh|nin|ten|eleven|twelf|\w+teen|\w+tie|\w*hundred|\w*thousand|\w*illion)th)s?",
@@ -80,7 +122,7 @@ _TRIGONOMETRIC = re.compile(r"sin|cos|tan|cot|sec|csc")
 
 
 def split_unit(text: str, least: int = 1) -> tuple[str, Unit]:
-    r"""Return an answer without its unit, and the well-known units in that.
+    r"""Return an answer without its unit, and the unit.
 
     The signs for degrees and percent remain: the parser knows them.
 
@@ -89,7 +131,7 @@ def split_unit(text: str, least: int = 1) -> tuple[str, Unit]:
         least: Letters that a plain word needs to be a unit: those of one or two could be a product.
 
     >>> split_unit("12 apples"), split_unit("5 million")
-    (('12', frozenset()), ('5 million', frozenset()))
+    (('12', frozenset({('apple', 1)})), ('5 million', frozenset()))
     >>> bare, unit = split_unit(r"120\text{ km}/\text{h}")
     >>> bare, sorted(unit)
     ('120', [('h', -1), ('km', 1)])
@@ -107,6 +149,35 @@ def split_unit(text: str, least: int = 1) -> tuple[str, Unit]:
     elif bare.endswith("%"):
         unit |= {("percent", 1)}
     return bare, unit
+
+
+def is_one_unit(first: Unit, second: Unit) -> bool:
+    """Return whether two units are one, of which one may have further words: ``hours`` and ``hours left``.
+
+    >>> tons, pounds, short_tons = (split_unit(f"5 {name}")[1] for name in ("tons", "pounds", "short tons"))
+    >>> is_one_unit(tons, pounds), is_one_unit(tons, short_tons)
+    (False, True)
+    """
+    known = [{part for part in unit if part[0] in _MEASURES} for unit in (first, second)]
+    return (known[0] == known[1] or not all(known)) and (first <= second or second <= first)
+
+
+def scaled(text: str) -> str:
+    r"""Return an answer whose number is multiplied by the word after it.
+
+    >>> scaled(r"5\text{ million dollars}"), scaled("1.5 dozen eggs"), scaled("3 thousandths")
+    ('5000000\\text{ dollars}', '18 eggs', '3 thousandths')
+    """
+    for _ in range(_MOST_SCALES):
+        found = _SCALED.match(text)
+        if found is None:
+            break
+        number = Decimal(found[2].replace(",", "") + (found[3] or "")) * _SCALES[found[5]]
+        command, rest = found[4] or " ", text[found.end() :].lstrip()
+        if found[4] and rest.startswith("}"):
+            command, rest = " ", rest[1:]
+        text = f"{found[1]}{number.normalize():f}{command}{rest}".strip()
+    return text
 
 
 def _without_currency(text: str) -> tuple[str, Unit]:
@@ -143,7 +214,7 @@ def _without_words(text: str, least: int) -> tuple[str, Unit]:
     is_apart, bare = bare.endswith(" "), bare.rstrip(" .,/")
     is_number = bare.rstrip("}")[-1:].isdecimal() and bare[1:].find("+") == bare[1:].find("-") == -1
     if is_number and 0 < len(after) <= _TAIL and len(after) >= least + (least > 1 and not is_apart):
-        unit = _read(after, bool(_SINGLE.fullmatch(bare)))
+        unit = None if _SYMBOL.search(after) else _read(after, bool(_SINGLE.fullmatch(bare)))
         if unit is not None:
             return bare, unit
     words = text[-_TAIL:].split(" ")
@@ -156,28 +227,30 @@ def _without_words(text: str, least: int) -> tuple[str, Unit]:
 
 
 def _read(text: str, is_single: bool = False, is_known: bool = False) -> Unit | None:
-    """Return the well-known units in a text; None where it may be no unit.
+    """Return the units and other words in a text; None where it may be no unit.
 
     Args:
         text: Words with powers and slashes.
         is_single: Whether one thing may be counted, or a part of one, so that a word need not be a plural.
         is_known: Whether all words must be well-known units, and longer than a letter.
     """
-    found, side, power, last, is_counted = Counter[str](), 1, 1, "", is_single
+    found, side, power, is_counted = Counter[str](), 1, 1, is_single
+    last: str | None = None
     for word, raised in _words(text):
         name = _KNOWN.get(_singular(word))
         if word in ("/", "per"):
             side = -1
         elif word in _POWERS:
             power = _POWERS[word]
-        elif word in _RAISED and last:
+        elif word in _RAISED and last is not None:
             found[last] += side * (_RAISED[word] - 1)
         elif not _may_be_unit(word, is_known):
             return None
         else:
             is_counted = is_counted or name is not None or word in _SHORT or bool(_COUNTED.fullmatch(word))
-            last = name or ""
-            for part, count in _SHORT.get(word, ((last, 1),)):
+            last = name
+            own = _singular(word)
+            for part, count in _SHORT.get(word, ((("" if own in _FILLERS else own) if name is None else name, 1),)):
                 found[part] += side * power * raised * count
             power = 1
     if found["celsius"] or found["fahrenheit"]:
@@ -206,4 +279,6 @@ def _words(text: str) -> list[tuple[str, int]]:
 
 def _singular(word: str) -> str:
     word = word if word in _KNOWN else word.casefold() if len(word) > 2 else word
-    return word.removesuffix("s") if len(word) > 3 and word not in _KNOWN else word
+    if word in _KNOWN or len(word) < 3 or (len(word) == 3 and word[:-1] not in _KNOWN):
+        return word
+    return _SINGULARS.get(word) or (f"{word[:-3]}y" if word.endswith("ies") else _PLURAL.sub("", word))

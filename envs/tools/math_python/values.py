@@ -191,6 +191,8 @@ class _Point:
             return +mp.e
         if name == "i":
             return mp.mpc(0, 1)
+        if name == "infty":
+            raise NoValue("no number")
         number = _number(name)
         size = mp.frac(mp.sqrt(number * 4 + point * 2 + 3)) + mp.mpf(point + 1) / 3 + mp.mpf(1) / 10
         is_negative = self._has_sign and point and (point == POINTS - 1 or number >> point & 1)
