@@ -238,20 +238,26 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 CHUNKS = b"1\r\n \r\n" * 100_000
 
 
-def test_tiny_chunks_are_read_in_small_steps_and_then_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("size", [1, 64])
+def test_tiny_chunks_are_read_in_small_steps_and_then_rest(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    chunk = b"%x\r\n%s\r\n" % (size, b" " * size)
+    chunks = chunk * (600_000 // len(chunk))
     monkeypatch.setattr(tiny_parts, "_RATE", 1e-3)
     counts = parsed(monkeypatch)
     limits = ServerLimits(request_seconds=0.5)
     with running(limits) as place, contextlib.ExitStack() as opened:
         connections = [opened.enter_context(socket.create_connection(place, timeout=60)) for _ in range(3)]
         for connection in connections:
-            connection.sendall(b"POST /x HTTP/1.1\r\nHost: x\r\n" + CHUNKED + b"\r\n" + CHUNKS[:12_000])
+            connection.sendall(b"POST /x HTTP/1.1\r\nHost: x\r\n" + CHUNKED + b"\r\n" + chunks[:12_000])
         for connection in connections:
             with contextlib.suppress(ConnectionError):
-                connection.sendall(CHUNKS)
+                connection.sendall(chunks)
                 while connection.recv(65536):
                     pass
-        assert max(counts) < 1000 and sum(counts) < 3 * 2000, "the rest was not read until their time was over"
+        each = 4096 // len(chunk)
+        assert max(counts) < each + 10 and sum(counts) < 3 * (32 + each + 20), (
+            "the rest was not read until their time was over"
+        )
         assert b"/hello 0" in answer(place, GET)
 
 

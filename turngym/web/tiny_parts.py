@@ -11,8 +11,12 @@ from typing import Any
 
 _RATE = 10_000.0
 """Tiny parts a second, of all connections: a fifth of a processor."""
-_FREE = 1000
-_TINY = 64
+_FREE_CHUNKS = 32
+"""Of a request; clients that send a body in pieces of a file or a page have fewer."""
+_FREE_FRAMES = 1000
+"""Of a connection, such as the pings of hours."""
+_TINY = 1024
+"""Bytes; parts of fewer on average are tiny."""
 _CONTROL = 8
 """Opcodes of WebSocket from this one on are of frames without a message."""
 
@@ -39,11 +43,12 @@ class TinyParts:
 
     def __init__(self) -> None:
         self._count = self._bytes = self._new = 0
+        self._free = _FREE_CHUNKS
 
     def take(self) -> int:
         """Return how many parts were read since the last call, if there are many and they are tiny; else 0."""
         new, self._new = self._new, 0
-        return new if self._count > _FREE and self._bytes < _TINY * self._count else 0
+        return new if self._count > self._free and self._bytes < _TINY * self._count else 0
 
     def chunks(self, next_event: Callable[[], Any]) -> Callable[[], Any]:
         """Return a function of h11 that returns the next event, and counts chunks."""
@@ -61,6 +66,7 @@ class TinyParts:
     def frames(self, events: Callable[[], Iterable[Any]]) -> Callable[[], list[Any]]:
         """Return a function of websockets that returns the events since the last call, and counts frames."""
         self._count = self._bytes = 0
+        self._free = _FREE_FRAMES
 
         def counted() -> list[Any]:
             found = list(events())
