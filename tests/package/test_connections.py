@@ -96,8 +96,8 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 @contextmanager
-def running(limits: ServerLimits) -> Iterator[tuple[str, int]]:
-    server = asgi_server(app, "a test", limits)
+def running(limits: ServerLimits, **settings: Any) -> Iterator[tuple[str, int]]:
+    server = asgi_server(app, "a test", limits, **settings)
     listener, _ = listening("127.0.0.1", 0)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     with listener:
@@ -301,3 +301,13 @@ def test_bodies_in_chunks_of_any_size_arrive_in_order() -> None:
     with running(ServerLimits()) as place:
         assert f"/all {sum(sizes)}".encode() in answer(place, request + GET)
         assert b"/hello 0" in answer(place, request + GET)
+
+
+def test_the_end_of_a_server_cancels_requests_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with contextlib.ExitStack() as opened, running(ServerLimits(), timeout_graceful_shutdown=0) as place:
+        for _ in range(3):
+            connection = opened.enter_context(socket.create_connection(place, timeout=60))
+            connection.sendall(b"POST /all HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nthe beginning")
+        assert b"/hello 0" in answer(place, GET)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1 and "running task(s)" in lines[0], lines

@@ -87,7 +87,14 @@ def asgi_server(app: App, feature: str, limits: ServerLimits | None = None, **se
         await app(scope, receive, send)
 
     protocol = partial(_Protocol, inner, limits or ServerLimits(), TinyPace())
-    return uvicorn.Server(uvicorn.Config(guarded, **{**_SETTINGS, "http": protocol, **settings}))
+    config = uvicorn.Config(guarded, **{**_SETTINGS, "http": protocol, **settings})
+    logging.getLogger("uvicorn.error").addFilter(_is_no_end)
+    return uvicorn.Server(config)
+
+
+def _is_no_end(record: logging.LogRecord) -> bool:
+    """Return False for the traceback of a request that the end of the server cancels: one line tells of all."""
+    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
 
 
 def listening(host: str, port: int) -> tuple[socket.socket, str]:
