@@ -8,7 +8,7 @@ from fractions import Fraction
 
 _REAL = r"\\mathbb\s?(?:\{\s?R\s?\}|R)"
 _ALL_REALS = re.compile(rf"(?:[a-zA-Z]\s?\\in\s?)?{_REAL}|(?:all |the )?(?:real numbers|reals)")
-_WITHOUT = re.compile(rf"{_REAL}\s?(?:\\setminus|\\backslash|-)\s?\\\{{([^{{}}]{{1,60}})\\\}}")
+_WITHOUT = re.compile(rf"(?:[a-zA-Z]\s?\\in\s?)?{_REAL}\s?(?:\\setminus|\\backslash|-)\s?\\\{{([^{{}}]{{1,60}})\\\}}")
 _LEFT_RIGHT = re.compile(r"\\(?:left|right)(?![a-zA-Z])\s?")
 _NOTHING = re.compile(r"(?:the )?empty set|no (?:real )?solutions?", re.IGNORECASE)
 _BUILDER = re.compile(rf"\\?\{{\s?([a-zA-Z])\s?(?:\\in\s?{_REAL})?\s?(?::|\\mid|\||\\colon)(.{{1,200}})\\?\}}")

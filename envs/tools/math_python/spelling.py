@@ -37,6 +37,7 @@ _MATHS = (("\\(", "\\)"), ("\\[", "\\]"), ("$", "$"))
 _BOX = re.compile(r"(?<!\\)\\(?:boxed|fbox)\s*(?=\{)")
 _NEXT_BOX = re.compile(r"(?<=[}\d])\s*\\(?:boxed|fbox)\s*(?=\{)")
 _INNER_SPACE = re.compile(r"(?<=\{)(?:\\[,;: ])+")
+_ANGLE = re.compile(r"\\angle\s?([A-Z])([A-Z])([A-Z])(?![a-zA-Z])")
 _BOXED_NUMBER = re.compile(r"^\\(?:boxed|fbox)\s*\{\s*([-+]?[\d.]{1,60})\s*\}(?=\s*(?:\\(?!frac)|[a-zA-Z]))")
 _OR = re.compile(
     r"\\(?:text|textrm|mbox|mathrm)\s*\{[\s,]*(?:or|and)[\s,]*\}|\\(?:lor|vee|land|wedge)(?![a-zA-Z])"
@@ -58,7 +59,7 @@ def spelled(text: str) -> str:
     """
     text = _INNER_SPACE.sub(" ", _BOXED_NUMBER.sub(r"\1", _INDEX.sub(_index, unwrapped(text))))
     text = _BOX.sub("", _NEXT_BOX.sub(", ", text)).translate(_UNICODE)
-    return _OR.sub(r" \\or ", text).strip()
+    return _OR.sub(r" \\or ", _ANGLE.sub(r"\\angle \1 \2 \3", text)).strip()
 
 
 def readings(text: str) -> list[str]:

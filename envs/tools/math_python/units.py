@@ -25,7 +25,7 @@ _NAMES = {
     "lb": ("pound", "£"),
     "oz": ("ounce",),
     "L": ("l", "liter", "litre"),
-    "ml": ("milliliter", "millilitre"),
+    "ml": ("milliliter", "millilitre", "mL"),
     "gallon": ("gal",),
     "quart": ("qt",),
     "pint": ("pt",),
