@@ -217,7 +217,7 @@ def transcript(trajectory: Trajectory, key: Key, env_id: str) -> dict[str, Any]:
     Args:
         trajectory: The episode.
         key: Which one of the evaluation it is.
-        env_id: The environment in the suite; one from a file has another name of its own.
+        env_id: Id of the environment in the suite; that of an environment from a file differs from its own.
     """
     turns = [
         {

@@ -93,7 +93,7 @@ def asgi_server(app: App, feature: str, limits: ServerLimits | None = None, **se
 
 
 def _is_no_end(record: logging.LogRecord) -> bool:
-    """Return False for the traceback of a request that the end of the server cancels: one line tells of all."""
+    """Drop tracebacks of requests cancelled at shutdown; uvicorn logs one line for all of them."""
     return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
 
 

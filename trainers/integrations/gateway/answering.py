@@ -59,7 +59,7 @@ class Answering:
             agent: Name of the agent.
             protocol: What the answer is written in.
             request: The request.
-            receive: Tells of a client that goes away.
+            receive: Receives the message that the client has disconnected.
             send: Sends the answer.
             size: Bytes of the request.
 

@@ -141,7 +141,7 @@ def _start(ray: Any, options: RayOptions, num_workers: int) -> None:
 
 @contextmanager
 def _on_loopback() -> Iterator[None]:
-    """Let the Ray that starts meanwhile listen on the loopback alone: whoever reaches its ports runs code here.
+    """Make a Ray started in this block listen on the loopback only: its ports let any client run code here.
 
     Ray replaces a loopback address by the machine's own, unless its switch for several machines is off.
     """
