@@ -1,0 +1,374 @@
+"""Options declared once, as the fields of a class; checks, signature, JSON, help and docs table follow.
+
+>>> class Door(Options):
+...     width: Annotated[int, between(1, 9)] = 2
+...     '''Width in metres.'''
+...     colour: Literal["green", "red"] = "green"
+>>> Door(width=3)
+Door(width=3, colour='green')
+>>> Door.build("the door", {"widht": 3})
+Traceback (most recent call last):
+turngym.options.UnknownOption: the door has no option 'widht'. Did you mean 'width'?
+>>> Door.build("the door", {"width": 0})
+Traceback (most recent call last):
+turngym.options.OptionError: width of the door must be a whole number in [1, 9], got 0.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import math
+import textwrap
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import pairwise
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    Self,
+    TypeAlias,
+    TypeVar,
+    Union,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from turngym.errors import ConfigError, nearest
+
+_WRONG: Any = object()
+_LONGEST_SHOWN = 200
+
+
+class Rule(NamedTuple):
+    """Restriction of a value, written as an argument of ``Annotated``.
+
+    Args:
+        words: What a value must be, after "must be a number".
+        holds: Whether a value obeys.
+        choices: All values that obey, where they are few.
+    """
+
+    words: str
+    holds: Callable[[Any], bool]
+    choices: tuple[Any, ...] = ()
+
+
+def between(low: float, high: float) -> Rule:
+    """Restrict to numbers from ``low`` to ``high``, both included."""
+    return Rule(f"in [{low}, {high}]", lambda value: low <= value <= high)
+
+
+def at_least(low: float) -> Rule:
+    """Restrict to numbers from ``low`` on."""
+    return Rule(f"of at least {low}", lambda value: value >= low)
+
+
+def above(low: float) -> Rule:
+    """Restrict to numbers greater than ``low``."""
+    return Rule(f"above {low}", lambda value: value > low)
+
+
+def below(high: float) -> Rule:
+    """Restrict to numbers less than ``high``."""
+    return Rule(f"below {high}", lambda value: value < high)
+
+
+def one_of(*texts: str) -> Rule:
+    """Restrict to computed texts; where they can be written out, use ``Literal``."""
+    return Rule(f"one of {', '.join(map(repr, texts))}", lambda value: value in texts, texts)
+
+
+Rate: TypeAlias = Annotated[float, above(0), below(1)]
+
+
+class OptionError(ConfigError):
+    """An option is out of its range, or contradicts another one.
+
+    Args:
+        option: Its name.
+        problem: The rest of the sentence, such as ``"must be even, got 3."``
+        owner: What has the option.
+    """
+
+    _sentence = "{option}{of} {problem}"
+
+    def __init__(self, option: str, problem: str, owner: str = "") -> None:
+        of = f" of {owner}" if owner else ""
+        super().__init__(self._sentence.format(option=option, problem=problem, of=of, owner=owner or "this"))
+        self.option, self.problem, self.owner = option, problem, owner
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str, str, str]]:
+        """Return the arguments, so that the error can cross a process boundary."""
+        return type(self), (self.option, self.problem, self.owner)
+
+
+class UnknownOption(OptionError):
+    """There is no option of this name."""
+
+    _sentence = "{owner} has no option {option!r}. {problem}"
+
+
+class Kind(NamedTuple):
+    """What a value must be.
+
+    Args:
+        noun: The type in words.
+        read: Returns the value, converted where JSON lacks the type, or ``_WRONG``; it checks the rules as well.
+        rules: Further restrictions, for the message.
+        is_free: Whether any text is allowed, which untrusted files may not choose.
+    """
+
+    noun: str
+    read: Callable[[Any], Any]
+    rules: tuple[Rule, ...] = ()
+    is_free: bool = False
+
+    @property
+    def choices(self) -> tuple[Any, ...]:
+        """All values that are allowed, where they are few; else empty."""
+        return next((rule.choices for rule in self.rules if rule.choices), ())
+
+    @property
+    def words(self) -> str:
+        """What a value must be, in words: ``"a whole number in [1, 9]"``."""
+        rules = " and ".join(rule.words for rule in self.rules)
+        return rules if self.choices else f"{self.noun} {rules}".rstrip()
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether an option of this kind can have a value."""
+        return self.read(value) is not _WRONG
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+class Options:
+    """Base of option classes: a subclass becomes a frozen dataclass whose values are checked when it is made.
+
+    Fields are passed by name. A text below a field describes it in help and docs; a type with rules, such as
+    ``Annotated[int, between(1, 9)]``, says what is allowed. What no single field can say belongs into ``check``.
+    """
+
+    _kinds: ClassVar[Mapping[str, Kind]]
+    _required: ClassVar[frozenset[str]]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+
+    def __post_init__(self) -> None:
+        for name, kind in kinds(type(self)).items():
+            value = getattr(self, name)
+            try:
+                found = kind.read(value)
+            except OptionError as error:  # of options inside of these
+                raise type(error)(f"{name}.{error.option}", error.problem) from None
+            if found is _WRONG:
+                raise _error(name, kind, value)
+            if found is not value:
+                object.__setattr__(self, name, found)
+        self.check()
+
+    def check(self) -> None:
+        """Raise an :class:`OptionError` where options contradict each other."""
+
+    def require(self, name: str, rule: Rule, value: Any = None) -> None:
+        """Raise unless an option, or a value that follows from it, obeys a rule."""
+        value = getattr(self, name) if value is None else value
+        if not rule.holds(value):
+            raise _error(name, kinds(type(self))[name]._replace(rules=(rule,)), value)
+
+    @classmethod
+    def build(cls, owner: str, given: Mapping[str, Any], positional: Sequence[Any] = ()) -> Self:
+        """Return the options, with the name of their owner in every error.
+
+        Args:
+            owner: What has the options.
+            given: Options by name.
+            positional: Values of the first fields that the class itself declares.
+
+        Raises:
+            OptionError: An option is missing, unknown or out of its range, or contradicts another one.
+        """
+        known = kinds(cls)
+        if positional:
+            given = {**given, **cls._named(owner, given, positional)}
+        try:
+            if not known.keys() >= given.keys():
+                wrong = next(name for name in given if name not in known)
+                raise UnknownOption(wrong, nearest(wrong, known))
+            if missing := cls._required.difference(given):
+                raise OptionError(min(missing), "is required.")
+            return cls(**given)
+        except OptionError as error:
+            raise type(error)(error.option, error.problem, owner) from None
+
+    @classmethod
+    def _named(cls, owner: str, given: Mapping[str, Any], positional: Sequence[Any]) -> dict[str, Any]:
+        names = _own(cls)[: len(positional)]
+        if len(names) < len(positional) or not given.keys().isdisjoint(names):
+            raise ConfigError(f"{owner} got too many options by position: pass them by name.")
+        return dict(zip(names, positional, strict=True))
+
+    @classmethod
+    def parameters(cls) -> list[inspect.Parameter]:
+        """Return the options as parameters of a signature: those of the class itself first."""
+        fields = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]  # it is one
+        own, found = _own(cls), list[inspect.Parameter]()
+        kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        for name in dict.fromkeys([*own, *fields]):
+            default, is_first = default_of(fields[name]), not found
+            default = inspect.Parameter.empty if default is dataclasses.MISSING else default
+            if name not in own or (default is inspect.Parameter.empty and not is_first):
+                kind = inspect.Parameter.KEYWORD_ONLY
+            found.append(inspect.Parameter(name, kind, default=default, annotation=fields[name].type))
+        return found
+
+    @classmethod
+    def table(cls) -> str:
+        """Return the options as a Markdown table."""
+        docs, lines = attribute_docs(cls), ["| option | value | default | meaning |", "|---|---|---|---|"]
+        for each in cls.parameters():
+            default = "" if each.default is each.empty else f"`{each.default!r}`"
+            lines.append(f"| `{each.name}` | {kinds(cls)[each.name].words} | {default} | {docs.get(each.name, '')} |")
+        return "\n".join(lines)
+
+
+def _error(name: str, kind: Kind, value: Any) -> OptionError:
+    hint = nearest(value, kind.choices) if kind.choices and isinstance(value, str) else ""
+    hint = hint if hint.startswith("Did") else ""  # all of them are in the sentence
+    return OptionError(name, f"must be {kind.words}, got {_shown(value)}. {hint}".rstrip())
+
+
+def _shown(value: Any) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # a whole number with more digits than Python writes
+        return "a number that is too long to show"
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
+
+
+def default_of(field: dataclasses.Field[Any]) -> Any:
+    """Return the default of a field, or ``dataclasses.MISSING``."""
+    return field.default_factory() if callable(field.default_factory) else field.default
+
+
+def kinds(cls: type[Options]) -> Mapping[str, Kind]:
+    """Return what each option must be, found once for each class."""
+    found: Mapping[str, Kind] | None = cls.__dict__.get("_kinds")
+    if found is None:
+        hints = get_type_hints(cls, include_extras=True)
+        fields = dataclasses.fields(cls)  # type: ignore[arg-type]  # a subclass is a dataclass
+        found = {field.name: kind_of(hints[field.name]) for field in fields}
+        cls._required = frozenset(field.name for field in fields if default_of(field) is dataclasses.MISSING)
+        cls._kinds = found
+    return found
+
+
+def _own(cls: type[Options]) -> list[str]:
+    """Return the options that a class itself declares."""
+    return [name for name in inspect.get_annotations(cls) if name in kinds(cls)]
+
+
+def attribute_docs(cls: type[Options]) -> dict[str, str]:
+    """Return the text below each field of a class and its bases; it reads the source, so only for docs and help."""
+    found: dict[str, str] = {}
+    for base in reversed(cls.__mro__[:-2]):
+        body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0].body  # type: ignore[attr-defined]  # a class
+        for line, after in pairwise(body):
+            match line, after:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    found[name] = " ".join(text.split())
+    return found
+
+
+def kind_of(hint: Any) -> Kind:
+    """Return what values of a type hint must be.
+
+    >>> kind_of(Annotated[int, between(1, 9)] | None).words
+    'a whole number in [1, 9] or None'
+    """
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        kind, rules = kind_of(arguments[0]), tuple(each for each in arguments[1:] if isinstance(each, Rule))
+        is_free = kind.is_free and not any(rule.choices for rule in rules)
+        return Kind(kind.noun, _ruled(kind.read, rules), (*kind.rules, *rules), is_free)
+    if origin is Literal:
+        words = f"one of {', '.join(map(repr, arguments))}"
+        return Kind("", lambda value: _equal(value, arguments), (Rule(words, lambda _: True, arguments),))
+    if origin in (Union, UnionType):
+        inner = [kind_of(each) for each in arguments]
+        noun, is_free = " or ".join(each.words for each in inner), any(each.is_free for each in inner)
+        return Kind(noun, lambda value: _first(value, inner), (), is_free)
+    if origin is tuple:
+        item = kind_of(arguments[0])
+        return Kind(f"a list, each {item.words}", lambda value: _items(value, item), (), item.is_free)
+    if isinstance(hint, type) and issubclass(hint, Options):
+        return Kind("a table of options", lambda value: _nested(hint, value))
+    if hint in _SCALARS:
+        return _SCALARS[hint]
+    kind = origin or hint  # such as Mapping or Path
+    return Kind(f"a {kind.__name__}", lambda value: value if isinstance(value, kind) else _WRONG, (), True)
+
+
+def _ruled(read: Callable[[Any], Any], rules: Sequence[Rule]) -> Callable[[Any], Any]:
+    tests = tuple(rule.holds for rule in rules)
+
+    def ruled(value: Any) -> Any:
+        found = read(value)
+        if found is not _WRONG:
+            for holds in tests:
+                if not holds(found):
+                    return _WRONG
+        return found
+
+    return ruled
+
+
+OptionsT = TypeVar("OptionsT", bound=Options)
+
+
+def _nested(cls: type[OptionsT], value: Any) -> Any:
+    if isinstance(value, dict):
+        return cls.build("", value)
+    return value if isinstance(value, cls) else _WRONG
+
+
+def _equal(value: Any, choices: Collection[Any]) -> Any:
+    return next((each for each in choices if type(each) is type(value) and each == value), _WRONG)
+
+
+def _first(value: Any, kinds: Sequence[Kind]) -> Any:
+    return next((found for kind in kinds if (found := kind.read(value)) is not _WRONG), _WRONG)
+
+
+def _items(value: Any, item: Kind) -> Any:
+    found = tuple(item.read(each) for each in value) if isinstance(value, list | tuple) else (_WRONG,)
+    return _WRONG if any(each is _WRONG for each in found) else found
+
+
+def _whole(value: Any) -> Any:
+    return value if isinstance(value, int) and not isinstance(value, bool) else _WRONG
+
+
+def _real(value: Any) -> Any:
+    is_finite = math.isfinite(value) if isinstance(value, float) else _whole(value) is not _WRONG
+    return value if is_finite else _WRONG
+
+
+def _exactly(kind: type) -> Callable[[Any], Any]:
+    return lambda value: value if isinstance(value, kind) else _WRONG
+
+
+_SCALARS = {
+    int: Kind("a whole number", _whole),
+    float: Kind("a number", _real),
+    bool: Kind("True or False", _exactly(bool)),
+    str: Kind("text", _exactly(str), (), True),
+    NoneType: Kind("None", _exactly(NoneType)),
+}
