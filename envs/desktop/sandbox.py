@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import shutil
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 import turngym
+from turngym.envs.tools.sandbox.launcher import emptied, if_present, isolation, same_place, variables
 from turngym.envs.tools.sandbox.system import view
 from turngym.errors import MissingExtra
 
@@ -33,7 +33,7 @@ _PACKAGES = ("python*/*-packages", "*/lib/python*/*-packages", "python-wheels")
 """Hidden in those: Python packages, including turngym's own with its goals."""
 _DEEP_PACKAGES = ("*/*/lib/python*/*-packages", "*/*/*/lib/python*/*-packages")
 """The same, for programs that come with their own interpreter."""
-_SYSTEM = ("etc/fonts", "etc/alternatives", "etc/ld.so.cache", "etc/X11", "var/cache/fontconfig")
+_SYSTEM = ("/etc/fonts", "/etc/alternatives", "/etc/ld.so.cache", "/etc/X11", "/var/cache/fontconfig")
 ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
     "HOME": "/home/user",
@@ -84,32 +84,19 @@ def command(scratch: Path) -> list[str]:
         scratch: Folder of the slot: ``home`` is the user's, ``screen`` holds the picture.
     """
     return [
-        str(shutil.which("bwrap")),
-        *("--unshare-all", "--unshare-user", "--disable-userns", "--new-session", "--as-pid-1"),
-        *("--clearenv", "--cap-drop", "ALL"),
-        *("--uid", "1000", "--gid", "1000", "--hostname", "desktop"),
-        *(word for name in _FOLDERS for word in _same(Path("/usr", name))),
-        *_links("lib", "lib64", "bin", "sbin"),
-        *(word for path in _hidden() for word in ("--tmpfs", str(path), "--remount-ro", str(path))),
-        *(word for name in _SYSTEM for word in ("--ro-bind-try", f"/{name}", f"/{name}")),
+        *(str(shutil.which("bwrap")), *isolation(1000, "desktop")),
+        *same_place([*(f"/usr/{name}" for name in _FOLDERS), "/lib", "/lib64", "/bin", "/sbin"]),
+        *(*emptied(_hidden()), *if_present(_SYSTEM)),
         *("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/tmp/.X11-unix", "--perms", "0700"),
         *("--dir", "/run/user", "--setenv", "XDG_RUNTIME_DIR", "/run/user"),
         *("--bind", str(scratch / "home"), "/home/user", "--bind", str(scratch / "screen"), "/screen"),
         *_bound(scratch / "passwd", "/etc/passwd"),
         *_bound(_SETTINGS / "openbox.xml", "/etc/openbox.xml"),
         *_bound(_SETTINGS / "settings.ini", "/etc/gtk-3.0/settings.ini"),
-        *_libraries(),
-        *(word for item in ENVIRONMENT.items() for word in ("--setenv", *item)),
+        *(*_libraries(), *variables(ENVIRONMENT)),
         *("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/home/user", "--"),
         *(PYTHON, "-s", "-S", "-m", "turngym.envs.desktop.inside"),
     ]
-
-
-def _same(path: Path) -> Sequence[str]:
-    """Return the arguments that bind a folder, links as links; none for a missing one."""
-    if path.is_symlink():
-        return "--symlink", os.readlink(path), str(path)
-    return ("--ro-bind", str(path), str(path)) if path.is_dir() else ()
 
 
 @cache
@@ -144,14 +131,3 @@ def _libraries() -> list[str]:
         path = path.parent if path.name == "__init__.py" else path
         found += _bound(path, f"/opt/{path.name}")
     return found
-
-
-def _links(*names: str) -> list[str]:
-    """Return the arguments that recreate /lib and similar links."""
-    words: list[str] = []
-    for name in names:
-        if os.path.islink(f"/{name}"):
-            words += ["--symlink", os.readlink(f"/{name}").lstrip("/"), f"/{name}"]
-        elif os.path.isdir(f"/{name}"):
-            words += ["--ro-bind", f"/{name}", f"/{name}"]
-    return words

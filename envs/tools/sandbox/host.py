@@ -10,12 +10,13 @@ import selectors
 import subprocess
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from turngym.envs.tools.sandbox.launcher import Launch
 from turngym.envs.tools.sandbox.protocol import Limits, Result, SandboxSession
 from turngym.envs.tools.sandbox.system import with_way_out
 from turngym.errors import TurngymError
@@ -58,20 +59,6 @@ def driver_source() -> str:
 def driver_arguments(limits: Limits) -> list[str]:
     """Return the arguments for the interpreter inside, which reads no files of its user."""
     return ["-s", "-S", "-c", driver_source(), json.dumps(asdict(limits))]
-
-
-class Launch(NamedTuple):
-    """How one sandbox is started.
-
-    Args:
-        command: Its command.
-        cleanup: Called once, after its end.
-        files: Open files that it is given; closed here once it has started.
-    """
-
-    command: Sequence[str]
-    cleanup: Callable[[], None]
-    files: tuple[int, ...] = ()
 
 
 class DriverSession(SandboxSession):

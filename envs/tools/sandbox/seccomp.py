@@ -97,10 +97,10 @@ def _ranges(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
         yield ordered[start], ordered[end - 1]
 
 
-def program_file() -> int:
-    """Return an open file, in memory, that holds the filter for this machine."""
-    file = os.memfd_create("seccomp", 0)
-    os.write(file, program())
+def memory_file(content: bytes) -> int:
+    """Return an open file in memory, which child processes may inherit."""
+    file = os.memfd_create("turngym", 0)
+    os.write(file, content)
     os.lseek(file, 0, os.SEEK_SET)
     return file
 

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import turngym
+from turngym.envs.tools.sandbox.launcher import if_present, same_place
 from turngym.errors import ConfigError
 
 SYSTEM = Path("/usr")
-_LINKS = ("bin", "sbin", "lib", "lib32", "lib64")
-_SETTINGS = ("etc/alternatives", "etc/ld.so.cache", "etc/ssl", "etc/localtime", "etc/mime.types")
+_LINKS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
+_SETTINGS = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ssl", "/etc/localtime", "/etc/mime.types")
 _OWN = ("/proc", "/dev", "/sys", "/run", "/tmp", "/etc")
 """Places of the host that are never mounted as a whole, nor anything above them."""
 
@@ -86,11 +87,4 @@ def hidden(paths: Sequence[Path]) -> list[Path]:
 
 def system_arguments() -> list[str]:
     """Return the arguments for Bubblewrap that show the system."""
-    words = ["--ro-bind", str(SYSTEM), str(SYSTEM)]
-    for name in _LINKS:
-        path = Path("/", name)
-        if path.is_symlink():
-            words += ["--symlink", os.readlink(path).lstrip("/"), str(path)]
-        elif path.is_dir():
-            words += ["--ro-bind", str(path), str(path)]
-    return words + [word for name in _SETTINGS for word in ("--ro-bind-try", f"/{name}", f"/{name}")]
+    return [*same_place([str(SYSTEM), *_LINKS]), *if_present(_SETTINGS)]
