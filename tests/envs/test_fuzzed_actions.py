@@ -1,27 +1,17 @@
-"""Every registered environment answers actions made by a grammar and random Unicode.
-
-``benchmarks/studies/checks/fuzz_actions.py`` plays 100,000 of them; here are few, so that a new
-environment is covered too.
-"""
+"""Every registered environment answers actions made by a grammar and random Unicode."""
 
 import contextlib
-from pathlib import Path
 
 import pytest
+from fuzzed_actions import ActionGrammar, Fuzzed
+from fuzzing import fuzz_count
 
-from turngym.benchmarks.studies.checks.fuzz_actions import (
-    ActionGrammar,
-    Fuzzed,
-    is_here,
-    merged,
-    play_block,
-)
 from turngym.envs.household.rules import canonical
 from turngym.envs.registration import specs
 from turngym.errors import MissingExtra
 from turngym.seeding import stream
 
-NATIVE = 300
+NATIVE = fuzz_count(300)
 FEW = 6
 """Actions for environments that need a package or a program of their own."""
 
@@ -67,14 +57,6 @@ def test_an_environment_that_raises_is_told_of_and_played_on() -> None:
     fuzzed._env.unwrapped.step = broken
     fuzzed.play(50)
     assert calls == 1 and len(fuzzed.raised) == 1 and "IndexError" in fuzzed.raised[0][1]
-
-
-def test_blocks_are_added_up() -> None:
-    first, second = (play_block("turngym/GuessTheNumber-v0", block, 50) for block in (0, 1))
-    both = merged(first, second)
-    assert both["actions"] == 100 and both["exceptions"] == 0 and is_here("turngym/GuessTheNumber-v0")
-    assert both["slowest_step_seconds"] == max(first["slowest_step_seconds"], second["slowest_step_seconds"])
-    assert Path(play_block.__code__.co_filename).name == "fuzz_actions.py"
 
 
 def test_long_commands_are_not_kept_by_the_cache_of_commands() -> None:

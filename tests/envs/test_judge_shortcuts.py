@@ -1,11 +1,10 @@
-"""Policies that do not do the task earn little; ``benchmarks/studies/checks/judge_shortcuts.py`` plays more of them."""
+"""Policies that do not do the task earn little."""
 
 from typing import Any
 
 import gymnasium
 import pytest
-
-from turngym.benchmarks.studies.checks.judge_shortcuts import (
+from shortcuts import (
     Played,
     Policy,
     at_random,

@@ -1,13 +1,13 @@
 """Damaged snapshots: refused with the episode untouched, or accepted with an environment that works; never a crash."""
 
-import importlib.util
 import json
 import random
-from pathlib import Path
 from typing import Any
 
 import gymnasium
 import pytest
+from damaged_snapshots import fuzz, mutated
+from fuzzing import fuzz_count
 from toy_envs import Counter
 
 from turngym.envs.multiagent import Table, TableVector, make_aec, make_game, make_parallel
@@ -16,22 +16,16 @@ from turngym.envs.registration import specs
 from turngym.errors import ConfigError, MissingExtra
 from turngym.wrappers.wrapping import wrapping
 
-_PROGRAM = Path(__file__).parents[2] / "benchmarks" / "studies" / "checks" / "fuzz_snapshots.py"
-_SPEC = importlib.util.spec_from_file_location("fuzz_snapshots", _PROGRAM)
-assert _SPEC is not None and _SPEC.loader is not None
-fuzzing = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(fuzzing)
-
-COUNT = 25
+COUNT = fuzz_count(25)
 HEAVY = ("turngym.envs.web.", "turngym.envs.desktop.", "turngym.envs.tools.")
-"""Environments that start a browser, a display or a sandbox at every restore: the program tries them."""
+"""Environments that start a browser, a display or a sandbox at every restore."""
 IDS = [id for id, spec in sorted(specs().items()) if not spec.extra and not spec.entry_point.startswith(HEAVY)]
 
 
 @pytest.mark.parametrize("env_id", IDS)
 def test_damaged_snapshots_are_refused_or_leave_a_working_environment(env_id: str) -> None:
     try:
-        row = fuzzing.fuzz(env_id, COUNT, seed=1)
+        row = fuzz(env_id, COUNT, seed=1)
     except MissingExtra as error:
         pytest.skip(str(error))
     assert row["broken"] == 0, row["examples"]
@@ -143,7 +137,7 @@ def test_damaged_snapshots_of_games_between_seats_are_refused_or_work(game: str)
         table.restore(draw.choice(saved))
         before = table.snapshot()
         try:
-            table.restore(fuzzing.mutated(draw, saved))
+            table.restore(mutated(draw, saved))
         except ConfigError:
             assert table.snapshot() == before
             continue
@@ -162,7 +156,7 @@ def test_damaged_snapshots_of_pettingzoo_views_are_refused(make: Any) -> None:
     for _ in range(80):
         env.restore(saved)
         try:
-            env.restore(fuzzing.mutated(draw, [saved]))
+            env.restore(mutated(draw, [saved]))
         except ConfigError:
             assert env.snapshot() == saved
 
@@ -176,6 +170,6 @@ def test_damaged_snapshots_of_a_vector_of_tables_are_refused() -> None:
         vector.restore(0, saved)
         before = vector.snapshot(0)
         try:
-            vector.restore(0, fuzzing.mutated(draw, [saved]))
+            vector.restore(0, mutated(draw, [saved]))
         except ConfigError:
             assert vector.snapshot(0) == before

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 import sympy
+from hard_answers import GOLDS, answers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turngym.benchmarks.studies.checks.fuzz_answers import GOLDS, answers
 from turngym.envs.tools.math_python import answers as math_answers
 from turngym.envs.tools.math_python.answers import require_comparison, same_answer
 from turngym.envs.tools.math_python.exact import exact

@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 from werewolf_games import A_ACTIONS, A_ROLES, play, rules, started
+from werewolf_worlds import compare
 
 from turngym.envs.werewolf.game import Werewolf
 from turngym.envs.werewolf.redeal import Past, other_world
 
 
-def load() -> ModuleType:
-    path = Path(__file__).parents[3] / "benchmarks" / "studies" / "checks" / "werewolf_noninterference.py"
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-script = load()
-
-
 def test_swapped_facts_show_in_none_of_300_games() -> None:
-    found = Counter(script.compare(number) for number in range(300))
+    found = Counter(compare(number) for number in range(300))
     results = Counter[str]()
     for (result, _), count in found.items():
         results[result] += count
@@ -96,7 +80,7 @@ LEAKS = [TellsResults, CountsWolves, SortsByRole, ProgressOfWolves, TellsProposa
 
 @pytest.mark.parametrize("leak", LEAKS)
 def test_a_game_that_leaks_is_found_out(leak: type[Werewolf]) -> None:
-    results = Counter(script.compare(number, leak)[0] for number in range(100))
+    results = Counter(compare(number, leak)[0] for number in range(100))
     assert results.total() > results["equal"] + results["nothing to swap"]
 
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 import torch
+from weight_faults import ADAPTERS, WHOLE, Fault
+from weight_handovers import HandOvers, Kind
 
 from turngym.agents.models.completion import Completion
-from turngym.benchmarks.studies.checks.weight_faults import ADAPTERS, WHOLE, Fault
-from turngym.benchmarks.studies.checks.weight_handovers import HandOvers, Kind
 from turngym.trainers.engine.fingerprint import Fingerprints, Limits
 from turngym.trainers.engine.probe_sequences import probe_sequences
 

@@ -28,7 +28,7 @@ from turngym.trainers.integrations.gateway import Gateway, GatewayLimits
 from turngym.trainers.integrations.gateway.programs import playing, with_tokens
 from turngym.trainers.settings.agent_program import ProgramConfig
 
-PLAYER = Path(__file__).parents[4] / "benchmarks" / "studies" / "learning" / "gateway_player.py"
+PLAYER = Path(__file__).parents[3] / "support" / "gateway_player.py"
 SPECS = [EpisodeSpec(k, 100 + k, k // 3) for k in range(6)]
 METHODS = ("grpo", "dapo", "reinforce", "gspo")
 

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from weight_handovers import TEMPERATURE, HandOvers, Side, Weights, build
 
 from turngym.agents.models.completion import Completion
 from turngym.agents.sampling import Sampling
-from turngym.benchmarks.studies.checks.weight_handovers import TEMPERATURE, HandOvers, Side, Weights, build
 
 Fault: TypeAlias = Callable[[HandOvers], Weights]
 HEAD, EMBEDDING = "lm_head.weight", "model.embed_tokens.weight"

@@ -1,44 +1,26 @@
 """Actions made by a grammar and random Unicode, against every environment.
 
-    python benchmarks/studies/checks/fuzz_actions.py
-
 The grammar of an environment is made of what it says itself: its instructions and observations, its legal actions and
 those of its expert, and delimiters that parsers use. Pieces are spliced, repeated, nested, cut and mixed with control
-characters, lone surrogates and huge numbers. Each block of actions runs in a process of its own; what is done is kept
-in ``benchmarks/results/fuzz_actions.json``, and a run that was stopped goes on there. Options: ids or parts of ids to
-play, ``--actions N`` (100,000 by default).
+characters, lone surrogates and huge numbers.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import re
-import subprocess
-import sys
 import time
 import traceback
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 
 import gymnasium
 import numpy as np
 
-from turngym.benchmarks.machine import machine
-from turngym.envs.registration import specs
 from turngym.envs.spaces import Unicode
-from turngym.errors import ConfigError, MissingExtra
+from turngym.errors import ConfigError
 from turngym.seeding import stream
-from turngym.storage.files import write_json
 
 ItemT = TypeVar("ItemT")
-ACTIONS = 100_000
-BLOCK = 10_000
-WARM_UP = 1_000
-"""Actions after which memory is looked at first."""
-RESULTS = Path(__file__).parents[2] / "results" / "fuzz_actions.json"
-_SECONDS = 3_000
 _KEPT_PIECES, _LONGEST, _LONG = 400, 2_000, 50_000
 _PIECE = re.compile(r"<[^<>\n]{1,30}>|\\[a-z]+\{[^{}\n]*\}|\{[^{}\n]*\}|\[[^\[\]\n]*\]|[\w'-]+|[^\w\s]")
 _WORDS = re.compile(r"[\w'. +-]+")
@@ -210,93 +192,3 @@ class Fuzzed:
             self.slowest = seconds, ascii(action)[:200]
         if not self._generator.integers(10):
             self.grammar.learn(str(observation), self._info["legal_actions"][:3])
-
-
-def peak_kib() -> int:
-    """Return the most memory that this process has held so far; a figure of the system would hold its parent's too."""
-    status = Path("/proc/self/status").read_text("utf8")
-    return int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1])
-
-
-def play_block(env_id: str, block: int, count: int) -> dict[str, Any]:
-    """Play one block in this process, and return what came of it."""
-    fuzzed = Fuzzed(env_id, block)
-    fuzzed.play(min(count, WARM_UP))
-    before = peak_kib()
-    fuzzed.play(count - min(count, WARM_UP))
-    fuzzed.close()
-    return {
-        "actions": fuzzed.turns,
-        "episodes": fuzzed.episodes,
-        "raised": fuzzed.raised[:5],
-        "exceptions": len(fuzzed.raised),
-        "slowest_step_seconds": round(fuzzed.slowest[0], 4),
-        "slowest_action": fuzzed.slowest[1],
-        "peak_growth_kib": peak_kib() - before,
-    }
-
-
-def merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what two blocks came to."""
-    slower = max(old, new, key=lambda each: float(each["slowest_step_seconds"]))
-    return {
-        "actions": old["actions"] + new["actions"],
-        "episodes": old["episodes"] + new["episodes"],
-        "raised": [*old["raised"], *new["raised"]][:5],
-        "exceptions": old["exceptions"] + new["exceptions"],
-        "slowest_step_seconds": slower["slowest_step_seconds"],
-        "slowest_action": slower["slowest_action"],
-        "peak_growth_kib": max(old["peak_growth_kib"], new["peak_growth_kib"]),
-    }
-
-
-def is_here(env_id: str) -> bool:
-    """Return whether this machine has what an environment needs."""
-    try:
-        gymnasium.make(env_id).close()
-    except MissingExtra:
-        return False
-    return True
-
-
-def run_block(env_id: str, block: int, count: int) -> dict[str, Any]:
-    """Play one block in a process of its own.
-
-    Raises:
-        RuntimeError: The process ended otherwise than it should.
-    """
-    command = [sys.executable, __file__, env_id, "--block", str(block), "--actions", str(count)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{env_id}, block {block}: {done.stderr[-2000:]}")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
-
-
-def main() -> int:
-    """Play what is left to play, block by block, and write the figures."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("envs", nargs="*", help="parts of the ids to play")
-    parser.add_argument("--actions", type=int, default=ACTIONS)
-    parser.add_argument("--block", type=int, help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    if args.block is not None:
-        print(json.dumps(play_block(args.envs[0], args.block, args.actions)))
-        return 0
-    done: dict[str, Any] = json.loads(RESULTS.read_text("utf8"))["environments"] if RESULTS.exists() else {}
-    ids = [each for each in sorted(specs()) if not args.envs or any(part in each for part in args.envs)]
-    ids = [env_id for env_id in ids if is_here(env_id)]
-    size = min(BLOCK, args.actions)
-    for block in range(-(-args.actions // size)):
-        for env_id in ids:
-            if done.get(env_id, {"actions": 0})["actions"] > block * size:
-                continue
-            new = run_block(env_id, block, size)
-            done[env_id] = merged(done[env_id], new) if env_id in done else new
-            write_json(RESULTS, {"environments": dict(sorted(done.items())), "machine": machine("gymnasium", "numpy")})
-            print(f"{env_id}: {done[env_id]}", flush=True)
-    return int(any(each["exceptions"] for each in done.values()))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

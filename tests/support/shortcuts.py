@@ -1,28 +1,18 @@
-"""Policies that look for shortcuts in judges: ``python benchmarks/studies/checks/judge_shortcuts.py``.
+"""Policies that look for shortcuts in judges instead of doing the task.
 
-WebShop, WebSite and Household are played by policies that do not do the task: they buy the first thing, press
-everything, try every choice one after another and undo what was wrong, or carry everything to where something is asked
-for. Writes scores and success to ``benchmarks/results/judge_shortcuts.json``, beside those of the expert.
+They press everything, try every choice one after another and undo what was wrong, or carry everything to where
+something is asked for.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, TypeAlias
 
-import gymnasium
-import numpy as np
-
-from turngym.benchmarks.machine import machine
 from turngym.envs.website.page import Page
 from turngym.seeding import stream
-from turngym.storage.files import write_json
 
-EPISODES = 200
-RESULTS = Path(__file__).parents[2] / "results" / "judge_shortcuts.json"
 Policy: TypeAlias = Callable[["Played", str], Iterator[str]]
 """Yields actions in an environment that was just reset; ends where it knows no more."""
 
@@ -69,23 +59,6 @@ def first_legal(env: Played, observation: str) -> Iterator[str]:
     """Take the first legal action, always."""
     while True:
         yield env.legal_actions[0]
-
-
-def buy_first(env: Played, observation: str) -> Iterator[str]:
-    """Search for the wish and buy what comes first, without options."""
-    yield env.legal_actions[0]
-    yield next(each for each in env.legal_actions if re.fullmatch(r"click\[b\w{9}\]", each))
-    yield "click[buy now]"
-
-
-def buy_first_with_options(env: Played, observation: str) -> Iterator[str]:
-    """Search for the wish and buy what comes first, with every option that the wish names."""
-    yield env.legal_actions[0]
-    yield next(each for each in env.legal_actions if re.fullmatch(r"click\[b\w{9}\]", each))
-    for action in env.legal_actions:
-        if action[6:-1] in observation and action != "click[buy now]":
-            yield action
-    yield "click[buy now]"
 
 
 def press_everything(env: Played, observation: str) -> Iterator[str]:
@@ -165,31 +138,3 @@ def carry_everything(env: Played, observation: str) -> Iterator[str]:
             for verb in ("heat", "cool", "clean"):
                 yield f"{verb} {thing} with {targets[0]}"
             yield f"move {thing} to {targets[0]}"
-
-
-PLAYED: tuple[tuple[str, dict[str, Any], tuple[Policy, ...]], ...] = (
-    ("turngym/WebShop-v0", {}, (expert, at_random, buy_first, buy_first_with_options)),
-    ("turngym/WebSite-v0", {}, (expert, at_random, first_legal, press_everything)),
-    ("turngym/WebSite-v0", {"site": "issues", "kind": "least_busy"}, (expert, try_each_person)),
-    ("turngym/WebSite-v0", {"site": "shop", "kind": "best_customer"}, (expert, try_each_customer)),
-    ("turngym/Household-v0", {}, (expert, at_random, first_legal, carry_everything)),
-)
-
-
-def main() -> int:
-    """Play all, and write the figures."""
-    rows = []
-    for env_id, options, policies in PLAYED:
-        env = gymnasium.make(env_id, split="test", **options)
-        for policy in policies:
-            found = [Played(env).play(policy, seed) for seed in range(EPISODES)]
-            score, success = np.mean(np.array(found, float), axis=0).round(4).tolist()
-            rows.append({"env": env_id, **options, "policy": policy.__name__, "score": score, "success": success})
-            print(rows[-1], flush=True)
-        env.close()
-    write_json(RESULTS, {"episodes": EPISODES, "rows": rows, "machine": machine("gymnasium", "numpy")})
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

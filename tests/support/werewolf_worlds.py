@@ -1,41 +1,29 @@
-"""Ten thousand games of Werewolf in which hidden facts are swapped, to find leaks.
-
-    python benchmarks/studies/checks/werewolf_noninterference.py
+"""Games of Werewolf in which hidden facts are swapped, to find leaks.
 
 Each game has drawn options, drawn legal answers (some late, some invalid) and one seat that looks on. At a drawn moment
 other roles and other deeds by night are found that fit all that this seat has read. Then two things must hold. At that
 moment nothing that the seat is shown changes by a byte when the hidden facts are swapped in the running game. And the
 whole game, played again from the beginning in that other world, shows the seat the same at every moment: lines,
-question, anchor, legal actions, phase, progress and the rest of its info. Writes
-``benchmarks/results/werewolf_noninterference.json``.
+question, anchor, legal actions, phase, progress and the rest of its info.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
-import sys
-import time
-from collections import Counter
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from turngym.benchmarks.machine import machine
 from turngym.envs.multiagent.hosted import begin_game
 from turngym.envs.multiagent.table import Table
 from turngym.envs.werewolf.game import Werewolf
 from turngym.envs.werewolf.options import CHOICES
 from turngym.envs.werewolf.roles import DOCTOR, SEER, WEREWOLF
 from turngym.envs.werewolf.rules import NOBODY
-from turngym.storage.files import write_json
 
-GAMES = 10_000
 MOST_COMMITS = 70
 SAYINGS = ("I am the seer.", "player_0 is a wolf.", "I suspect player_3.", "[wolves] Target: player_2.", "Hm.")
-RESULTS = Path(__file__).parents[2] / "results"
 Rules = Callable[..., Werewolf]
 Answers = dict[int, str]
 
@@ -222,38 +210,3 @@ def compare(number: int, rules: Rules = Werewolf) -> tuple[str, str]:
     seat = draw.randrange(options["num_seats"])
     story = first_story(table, number, seat, draw)
     return retell(rules, options, number, seat, story, draw), table.game.role(seat)
-
-
-def main() -> int:
-    """Compare, print, and write the figures; the status is 1 if anything showed."""
-    parser = argparse.ArgumentParser(description="Looks for leaks in Werewolf by swapping hidden facts.")
-    parser.add_argument("--games", type=int, default=GAMES)
-    parser.add_argument("--target", type=Path, default=RESULTS / "werewolf_noninterference.json")
-    arguments = parser.parse_args()
-    counts, roles = Counter[str](), Counter[str]()
-    failures: list[tuple[int, str]] = []
-    number, begin = 0, time.process_time()
-    while counts["equal"] + len(failures) < arguments.games:
-        result, role = compare(number)
-        counts[result] += 1
-        if result == "equal":
-            roles[role] += 1
-        elif result != "nothing to swap":
-            failures.append((number, result))
-        number += 1
-    content = {
-        "games_with_hidden_facts_swapped": arguments.games,
-        "games_played": number,
-        "results": dict(counts),
-        "onlookers": dict(roles),
-        "failures": failures,
-        "cpu_seconds": round(time.process_time() - begin, 1),
-        "machine": machine("numpy"),
-    }
-    write_json(arguments.target, content)
-    print({key: value for key, value in content.items() if key != "machine"})
-    return int(bool(failures))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,4 +1,4 @@
-"""A trainer, a sampler with weights of its own, and hand-overs between them: the subject of ``weight_sync.py``."""
+"""A trainer, a sampler with weights of its own, and hand-overs between them."""
 
 from __future__ import annotations
 

@@ -1,30 +1,20 @@
 """Restores damaged snapshots into every registered environment, and plays on with those that are accepted.
 
 Each one must either be refused with a ConfigError, with the episode standing exactly as before, or leave an environment
-that works: it can be stepped, and its own snapshot brings back the same state. The work goes on where it stopped:
-
-    python benchmarks/studies/checks/fuzz_snapshots.py --count 10000
+that works: it can be stepped, and its own snapshot brings back the same state.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
-import resource
-import sys
-import time
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import gymnasium
 
-from turngym.benchmarks.machine import machine
-from turngym.envs.registration import specs
-from turngym.errors import ConfigError, MissingExtra, error_text
+from turngym.errors import ConfigError, error_text
 
-TARGET = Path(__file__).parents[2] / "results" / "fuzz_snapshots.json"
 _NUMBERS = (0, 1, -1, 2, 7, 10**9, 2**63, -(2**64), 10**400, 0.5, -0.0, float("nan"), float("inf"), 1e308)
 _TEXTS = ("", "0", "up", chr(0xD800), chr(0), "x" * 3000)
 ODD: tuple[Any, ...] = (None, True, False, *_NUMBERS, *_TEXTS, [], {}, [[]], [None], {"a": 1}, [0] * 200)
@@ -162,48 +152,13 @@ def fuzz(env_id: str, count: int, seed: int = 0) -> dict[str, Any]:
     draw = random.Random(f"{env_id} {seed}")
     found: dict[str, Any] = {"refused": 0, "accepted": 0, "broken": 0}
     examples: list[str] = []
-    slowest = 0.0
     try:
         saved = taken(env, 4)
         for _ in range(count):
-            began = time.process_time()
             kind, why = try_one(env.unwrapped, draw, saved)
-            slowest = max(slowest, time.process_time() - began)
             found[kind] += 1
             if why and why not in examples:
                 examples.append(why)
     finally:
         env.close()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    return {"tried": count, **found, "slowest_seconds": round(slowest, 4), "memory_mib": peak, "examples": examples[:8]}
-
-
-def main() -> int:
-    """Fuzz what is not done yet and write the figures after each environment."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=10_000, help="damaged snapshots for each environment")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--again", action="store_true", help="forget earlier figures")
-    parser.add_argument("--target", type=Path, default=TARGET, help="file of the figures")
-    parser.add_argument("--max-seconds", type=float, default=None, help="begin no environment after that time")
-    parser.add_argument("env_ids", nargs="*", help="environments; all that can be made here unless given")
-    given = parser.parse_args()
-    rows = {} if given.again or not given.target.exists() else json.loads(given.target.read_text())["environments"]
-    began = time.monotonic()
-    for env_id in given.env_ids or sorted(specs()):
-        if rows.get(env_id, {}).get("tried", 0) >= given.count:
-            continue
-        if given.max_seconds is not None and time.monotonic() - began > given.max_seconds:
-            break
-        try:
-            rows[env_id] = fuzz(env_id, given.count, given.seed)
-        except MissingExtra as error:
-            rows[env_id] = {"tried": 0, "skipped": str(error)}
-        print(env_id, rows[env_id], flush=True)
-        content = {"machine": machine("numpy"), "seed": given.seed, "environments": rows}
-        given.target.write_text(json.dumps(content, indent=2) + "\n", "utf8")
-    return int(any(row.get("broken") for row in rows.values()))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return {"tried": count, **found, "examples": examples[:8]}
