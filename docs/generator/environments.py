@@ -1,7 +1,7 @@
-"""Write a page for every family of environments: ``python docs/generator/environments.py [NAME ...]``.
+"""Generate a page for every family of environments: ``python docs/generator/environments.py [NAME ...]``.
 
-Facts come from the classes, from an episode that is played here, and from the measured figures in
-``benchmarks/results``. A test compares the pages in the repository with what this would write.
+Sources are the classes, one episode played here, and the figures in ``benchmarks/results``. A test checks that the
+pages in the repository are up to date.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from turngym.storage.files import write_atomic
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "docs" / "environments"
 PLAYED_EXTRAS = {"", "webshop", "babyai", "search"}
-"""Extras whose environments are played here: they need neither a program of the system nor files of the user's."""
+"""Extras whose environments are played here: they need no system program and no user files."""
 NOT_PLAYED = {"GymnasiumText": 'turngym.make needs `inner="FrozenLake-v1"` or another id of Gymnasium.'}
 SEED = 1
 _MOST_TURNS = 6
@@ -56,7 +56,7 @@ def page(family: Family) -> str:
     if is_played(family):
         env = _make(family)
         env.reset(seed=SEED)  # the rules of some games depend on the role that a seat has drawn
-        parts += ["## Rules", "What the agent is told once, as `env.instructions`:", _fenced(env.instructions)]
+        parts += ["## Rules", "`env.instructions`, shown once per episode:", _fenced(env.instructions)]
         parts += ["## Actions", *_actions(env)]
         env.close()
     if words.rewards:
@@ -74,11 +74,11 @@ def _make(family: Family, **options: Any) -> Any:
 
 def _needs(family: Family) -> Iterator[str]:
     if family.extras:
-        yield f'!!! note "To install"\n    `pip install "turngym[{",".join(family.extras)}]"`'
+        yield f'!!! note "Install"\n    `pip install "turngym[{",".join(family.extras)}]"`'
     if family.is_game:
         yield (
-            "A game between seats. Play one seat of it with `gymnasium.make`, all seats with "
-            "`turngym.envs.multiagent` or PettingZoo, and let players meet with `turngym tournament`."
+            "A multi-agent game. Play one seat with `gymnasium.make`, all seats with `turngym.envs.multiagent` or "
+            "PettingZoo, and run tournaments with `turngym tournament`."
         )
 
 
@@ -98,11 +98,11 @@ def _picture(family: Family) -> Iterator[str]:
     (PAGES / "pictures").mkdir(parents=True, exist_ok=True)
     (PAGES / name).write_bytes(png(np.kron(image, np.ones((scale, scale, 1), np.uint8))))
     env.close()
-    yield f"![The first picture of an episode]({name})"
+    yield f"![First image of an episode]({name})"
 
 
 def _ids(family: Family) -> Iterator[str]:
-    lines = ["| id | options that it stands for | what it is |", "| --- | --- | --- |"]
+    lines = ["| id | preset options | description |", "| --- | --- | --- |"]
     for env_id, spec in family.playable().items():
         stands_for = f"`{options_text(spec)}`" if spec.kwargs else ""
         lines.append(f"| `{env_id}` | {stands_for} | {spec.summary} |")
@@ -115,27 +115,27 @@ def _actions(env: Any) -> Iterator[str]:
     if legal:
         shown = ", ".join(f"`{action}`" for action in legal[:12])
         more = f" and {len(legal) - 12} more" if len(legal) > 12 else ""
-        yield f'`info["legal_actions"]` lists the legal actions. At the start of the example below: {shown}{more}.'
+        yield f'`info["legal_actions"]` lists the legal actions. In the first turn of the example: {shown}{more}.'
     else:
-        yield 'The legal actions are too many to list, so `info["legal_actions"]` is empty.'
+        yield 'The legal actions cannot be enumerated, so `info["legal_actions"]` is empty.'
     yield (
-        "Any text is answered: one that is not understood or not legal takes a turn, and is marked by "
+        "Any text is accepted. An action that cannot be parsed or is illegal uses up a turn and clears "
         '`info["action_is_valid"]`.'
     )
     if isinstance(env.unwrapped, SeatEnv):
         yield (
-            "After a second such answer to the same question the seat [forfeits the "
-            "game](../how-to/games.md#answers-that-are-no-legal-action). The list begins at a drawn place."
+            "After a second illegal answer in a turn the seat [forfeits the game](../how-to/games.md#illegal-actions). "
+            "The list of legal actions is rotated at random."
         )
     reasons: dict[str, list[str]] = {}
     for player, why in env.unwrapped.beaten_by.items():
         reasons.setdefault(why, []).append(f"*{player}*")
     for why, players in reasons.items():
-        yield f"Better than random legal play without skill: {', '.join(players)}. The reason: {why}"
+        yield f"Players without skill that beat random legal play: {', '.join(players)}. Reason: {why}"
 
 
 def _options(words: Words) -> Iterator[str]:
-    yield 'Beside `split="train" | "dev" | "test"` and `render_mode`:'
+    yield 'In addition to `split="train" | "dev" | "test"` and `render_mode`:'
     lines = ["| option | default | meaning |", "| --- | --- | --- |"]
     lines += [f"| `{each.name}` | `{each.default}` | {each.description} |".replace("\n", " ") for each in words.options]
     yield "\n".join(lines)
@@ -145,7 +145,7 @@ def _example(family: Family) -> Iterator[str]:
     env_id = next(iter(family.playable()))
     env = _make(family)
     player = "the expert" if _has_expert(env) else "a random player"
-    yield f"The beginning of an episode of `{env_id}` (split `test`, seed {SEED}), played by {player}."
+    yield f"Start of an episode of `{env_id}` (split `test`, seed {SEED}), played by {player}."
     observation, info = env.reset(seed=SEED)
     blocks = [_turn("observation", observation)]
     generator, over, turn = np.random.default_rng(SEED), False, 0
@@ -159,7 +159,7 @@ def _example(family: Family) -> Iterator[str]:
         blocks += [_turn("action", action), _turn(f"reward {reward:g}", observation)]
         over, turn = terminated or truncated, turn + 1
     env.close()
-    ending = "terminated" if over else f"{turn} turns shown; the episode goes on"
+    ending = "terminated" if over else f"{turn} turns shown; the episode continues"
     success = f", success {info['success']}" if over else ""
     yield _fenced("\n".join([*blocks, f"[{ending}{success}]"]))
 
@@ -191,7 +191,7 @@ def _measured(family: Family) -> Iterator[str]:
         yield from _measured_by_suites(family)
         return
     lines = [
-        "| id | expert | random | turns of the expert | turn limit | random turns a second |",
+        "| id | expert | random | expert turns | turn limit | random turns per second |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
     for env_id, row in rows.items():
@@ -204,18 +204,18 @@ def _measured(family: Family) -> Iterator[str]:
         )
     yield "\n".join(lines)
     yield (
-        f"Success on {figures()['episodes']} episodes of the split `test` with 95 % Wilson intervals; turns a second "
-        "of one core, resets included."
+        f"Success rates on {figures()['episodes']} episodes of the `test` split with 95 % Wilson intervals; turns per second "
+        "on one core, resets included."
     )
 
 
 SUITES = ("turngym-core", "textworld", "textworld-express", "scienceworld", "alfworld-rows")
-"""Results of suites that give the success of experts and of random play by environment."""
+"""Result files with the success of the expert and of random play by environment."""
 
 
 @cache
 def suite_figures() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
-    """Return label of an environment with its options -> player -> success, with its interval."""
+    """Return success with its interval by environment label and player."""
     found: dict[str, dict[str, Mapping[str, Any]]] = {}
     for suite in SUITES:
         content = json.loads((ROOT / "benchmarks" / "results" / f"{suite}.json").read_text("utf8"))
@@ -238,14 +238,14 @@ def _measured_by_suites(family: Family) -> Iterator[str]:
         if label.partition(" ")[0] in family.playable() and {"expert", "random"} <= set(players)
     }
     if not rows:
-        yield "The success of an expert or of random play has not been measured here."
+        yield "Not measured."
         return
     lines = ["| environment and options | expert | random | tasks |", "| --- | --- | --- | --- |"]
     for label, players in rows.items():
         cells = [_share(players[player]) for player in ("expert", "random")]
         lines.append(f"| `{label}` | {cells[0]} | {cells[1]} | {players['expert']['n_games']} |")
     yield "\n".join(lines)
-    yield "Success on tasks of the split `test`, with 95 % Wilson intervals."
+    yield "Success rates on the `test` split with 95 % Wilson intervals."
 
 
 def _share(success: Mapping[str, Any]) -> str:
@@ -259,10 +259,10 @@ def _share(success: Mapping[str, Any]) -> str:
 
 def index(found: list[Family]) -> str:
     """Return the table of contents."""
-    parts = ["# Environments", "Every page is generated from the class, an episode of it, and measured figures."]
+    parts = ["# Environments", "Generated from the classes, recorded episodes and measured figures."]
     for shelf, heading in SHELVES.items():
         rows = [family for family in found if family.shelf == shelf]
-        lines = ["| page | ids | what it is |", "| --- | --- | --- |"]
+        lines = ["| page | ids | description |", "| --- | --- | --- |"]
         for family in rows:
             ids = ", ".join(f"`{each.removeprefix('turngym/')}`" for each in family.playable())
             summary = words_of(family.kind()).summary
@@ -272,7 +272,7 @@ def index(found: list[Family]) -> str:
 
 
 def main(words: list[str]) -> int:
-    """Write the pages of the families with these names, or all; with ``--check`` compare instead."""
+    """Write the pages of the named families, or all; with ``--check``, compare instead."""
     names = [word for word in words if word != "--check"]
     found = families()
     known = {family.name for family in found}

@@ -1,4 +1,4 @@
-"""The families of environments: which ids share a page, and what can be said about each without playing."""
+"""Families of environments that share a page, with the facts that need no episode."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class Option:
 
 @dataclass(frozen=True)
 class Family:
-    """The ids that share a class, and so a page.
+    """Ids that share a class and therefore a page.
 
     Args:
         name: Name of the class, and of the page.
         entry_point: ``"module:Class"``.
         ids: Id -> its line in the registration table.
-        is_game: Whether it is a game between seats.
+        is_game: True for multi-agent games.
     """
 
     name: str
@@ -58,23 +58,23 @@ class Family:
 
     @property
     def shelf(self) -> str:
-        """The package below ``turngym.envs`` that it is in."""
+        """Package below ``turngym.envs``."""
         return self.entry_point.split(".")[2]
 
     @property
     def title(self) -> str:
-        """The shortest of its names."""
+        """Shortest name of an id."""
         names = [env_id.partition("/")[2].rpartition("-v")[0] for env_id in self.ids]
         return min(names, key=lambda name: (len(name), name))
 
     @property
     def slug(self) -> str:
-        """File name of the page, without its ending."""
+        """File name of the page without its suffix."""
         return self.title.lower()
 
     @property
     def extras(self) -> tuple[str, ...]:
-        """The extras that its ids need."""
+        """Extras required by its ids."""
         return tuple(dict.fromkeys(extra for spec in self.ids.values() for extra in spec.extra.split(",") if extra))
 
     def kind(self) -> type[Any]:
@@ -84,7 +84,7 @@ class Family:
         return found
 
     def playable(self) -> Mapping[str, Spec]:
-        """Return the ids that ``gymnasium.make`` takes: of a game, those of one seat."""
+        """Return the ids for ``gymnasium.make``; for games, the single-seat ids."""
         return {seat_id(each): spec for each, spec in self.ids.items()} if self.is_game else self.ids
 
 
@@ -104,7 +104,7 @@ def families() -> list[Family]:
 
 @dataclass(frozen=True)
 class Words:
-    """What a class says about itself."""
+    """Documentation of a class."""
 
     summary: str
     description: str
@@ -146,7 +146,7 @@ def _without_examples(text: str) -> str:
 
 
 def _about_rewards(*texts: str) -> str:
-    """Return the sentences that speak of rewards."""
+    """Return the sentences about rewards."""
     sentences = [
         sentence
         for text in texts
@@ -157,6 +157,6 @@ def _about_rewards(*texts: str) -> str:
 
 
 def options_text(spec: Spec) -> str:
-    """Return the options that an id stands for, as they are written in ``gymnasium.make``."""
+    """Return the preset options of an id as keyword arguments."""
     shown: Mapping[str, Any] = spec.kwargs
     return ", ".join(f"{key}={value!r}" for key, value in shown.items())
