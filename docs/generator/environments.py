@@ -204,8 +204,8 @@ def _measured(family: Family) -> Iterator[str]:
         )
     yield "\n".join(lines)
     yield (
-        f"Success rates on {figures()['episodes']} episodes of the `test` split with 95 % Wilson intervals; turns per second "
-        "on one core, resets included."
+        f"Success rates on {figures()['episodes']} episodes of the `test` split with 95 % Wilson intervals; turns per "
+        "second on one core, resets included."
     )
 
 
