@@ -17,11 +17,13 @@ _LONGEST_NAME = 200
 
 
 class Registry(Mapping[str, T], Generic[T]):
-    """Name to component, filled by importing every module of one package on first use.
+    """Name to component, filled by importing modules of one package when they are needed.
 
-    A module whose optional package is absent is left out and remembered, so that asking for its component names
-    the missing package instead of pretending that the component does not exist. Third parties register in a module
-    that they name as an entry point of the group ``turngym.plugins``.
+    A component is in the module of its name or of its first words, as ``scienceworld-eto`` is in ``scienceworld``: a
+    look-up imports one module, and listing all imports every one. A module whose optional package is absent is left out
+    and remembered, so that asking for its component names the missing package instead of pretending that the component
+    does not exist. Third parties register in a module that they name as an entry point of the group
+    ``turngym.plugins``.
 
     Args:
         kind: Singular noun used in error messages, e.g. ``"algorithm"``.
@@ -118,19 +120,24 @@ class Registry(Mapping[str, T], Generic[T]):
             self._missing[name.rpartition(".")[2]] = root
 
     def _import_alone(self, name: str) -> None:
-        """Import the module of that name, if there is one: all are named as their component, and some are heavy."""
-        own = name.replace("-", "_")
-        module = next((path for path in self._own_modules() if path.rpartition(".")[2] == own), "")
-        if module:
-            self._import(module)
+        """Import the module with the longest name that is the name of a component or its first words."""
+        own = name.replace("-", "_") + "_"
+        stems = {path: path.rpartition(".")[2] for path in self._own_modules()}
+        fitting = [path for path, stem in stems.items() if own.startswith(f"{stem}_")]
+        if fitting:
+            self._import(max(fitting, key=lambda path: len(stems[path])))
 
-    def __getitem__(self, name: str) -> T:
+    def _look_up(self, name: str) -> bool:
+        """Import what may register a name, and return whether something has."""
         if not self._discovered and root_of(self._modules.get(name, "")) != OURS:
             self._import_alone(name)  # also where a plug-in has the name: ours come first
         if name not in self._items:
             load_plugins(self.kind)
+        return name in self._items
+
+    def __getitem__(self, name: str) -> T:
+        if not self._look_up(name):
             require_uncontested(self.kind, name)
-        if name not in self._items:
             self._discover()
         if name in self._items:
             return self._items[name]
@@ -147,8 +154,7 @@ class Registry(Mapping[str, T], Generic[T]):
         return dict(self._missing)
 
     def __contains__(self, name: object) -> bool:
-        self._discover()
-        return name in self._items or is_contested(self.kind, str(name))
+        return isinstance(name, str) and (self._look_up(name) or is_contested(self.kind, name))
 
     def __iter__(self) -> Iterator[str]:
         self._discover()

@@ -12,21 +12,18 @@ from typing import Any, Literal
 
 from tyro.conf import Positional
 
-from turngym.agents.core import Agent, EagerAgent
+from turngym.agents.core import Agent
 from turngym.agents.players import AgentSettings, make_agent, settings_for
-from turngym.agents.players.expert import ExpertAgent
-from turngym.agents.players.random import RandomAgent
 from turngym.agents.prompting.styles import make_style
-from turngym.agents.verifiers import Verifier, make_verifier
+from turngym.agents.verifiers import make_verifier
 from turngym.benchmarks.cli.options.parsing import Pairs, Specs, as_pairs, find_env, key_values, make_text_env, parse
 from turngym.benchmarks.cli.options.prompts import prompt_settings
 from turngym.benchmarks.cli.options.trained_models import environment_as_trained, tell
 from turngym.benchmarks.cli.terminal.evaluation import LiveTable, remarks, require_answers, results_tables, show_retries
+from turngym.benchmarks.evaluation.evaluate import evaluate
 from turngym.benchmarks.evaluation.folder import require_free
-from turngym.benchmarks.evaluation.plan import Execution, Plan, make_plan
-from turngym.benchmarks.evaluation.records import results
-from turngym.benchmarks.evaluation.run import EvaluationRun, Watcher
-from turngym.benchmarks.suites import SUITES, Suite, single_suite
+from turngym.benchmarks.evaluation.records import Evaluation, results
+from turngym.benchmarks.suites import SUITES, Suite, find_suite, single_suite
 from turngym.errors import ConfigError, ServerDown
 from turngym.terminal.console import Console
 from turngym.terminal.failures import resumable
@@ -128,11 +125,12 @@ def main(argv: Sequence[str]) -> int:
     check_numbers(arguments)
     if arguments.out is not None and not arguments.resume:
         require_free(arguments.out)
-    arguments = as_trained(arguments)
-    suite = chosen_suite(arguments)
+    known = find_suite(arguments.target)
+    arguments = as_trained(arguments) if known is None else arguments
+    suite = chosen_suite(arguments, known)
     settings = agent_settings(arguments)
     agent = make_agent(arguments.agent, settings)
-    options = None if arguments.target in SUITES else key_values(arguments.option, "--option")
+    options = key_values(arguments.option, "--option") if known is None else None
     tell(arguments.agent, arguments.target, options, arguments.wrapper, settings)
     if arguments.out is None or not (arguments.out / "results.json").exists():
         agent.prepare()
@@ -140,18 +138,7 @@ def main(argv: Sequence[str]) -> int:
     console = Console(highlight=False, quiet=arguments.json)
     if prompts_text := getattr(agent, "prompts_text", ""):
         console.print(f"prompts show {prompts_text}", markup=False, soft_wrap=True)
-    plan = chosen_plan(suite, arguments)
-    verifier = make_verifier(arguments.verifier, settings, agent) if arguments.verifier else None
-    totals = {entry.label: plan.repeats * len(own) for entry, own in plan.entries()}
-    is_silent = arguments.agent.partition(":")[0] == "human"
-    with LiveTable(console, totals, is_silent, arguments.time_budget) as table:
-        try:
-            with acknowledged(STOPPING), resumable(arguments.out, "episodes"), _player(agent, arguments) as player:
-                played = _evaluation(plan, player, settings, arguments, table, verifier).run()
-        except (KeyboardInterrupt, ServerDown):
-            if arguments.out is not None:
-                print(f"{arguments.out} keeps the finished episodes: --resume goes on with them.", file=sys.stderr)
-            raise
+    played = _played(suite, agent, settings, arguments, console)
     require_answers(played)
     if arguments.json:
         print_json(results(played), sort_keys=True)
@@ -161,6 +148,38 @@ def main(argv: Sequence[str]) -> int:
     for line in remarks(played, arguments.out):
         console.print(line, markup=False)
     return 0
+
+
+def _played(suite: Suite, agent: Agent, settings: AgentSettings, arguments: Arguments, console: Console) -> Evaluation:
+    """Return the evaluation, with its progress on the console."""
+    repeats = arguments.best_of or arguments.repeats
+    is_silent = arguments.agent.partition(":")[0] == "human"
+    verifier = make_verifier(arguments.verifier, settings, agent) if arguments.verifier else ""
+    with LiveTable(console, repeats, is_silent, arguments.time_budget) as table:
+        try:
+            with acknowledged(STOPPING), resumable(arguments.out, "episodes"), _player(agent, arguments) as player:
+                return evaluate(
+                    suite,
+                    player,
+                    episodes=arguments.episodes,
+                    repeats=repeats,
+                    seed=arguments.seed,
+                    num_envs=arguments.num_envs,
+                    backend=arguments.backend,
+                    schedule=arguments.schedule,
+                    baselines=arguments.baselines,
+                    verifier=verifier,
+                    time_budget=arguments.time_budget,
+                    out=arguments.out,
+                    resume=arguments.resume,
+                    watcher=table,
+                    names={"agent": arguments.agent, "verifier": arguments.verifier or ""},
+                    made_with=settings,
+                )
+        except (KeyboardInterrupt, ServerDown):
+            if arguments.out is not None:
+                print(f"{arguments.out} keeps the finished episodes: --resume goes on with them.", file=sys.stderr)
+            raise
 
 
 def _player(agent: Agent, arguments: Arguments) -> AbstractContextManager[Agent]:
@@ -180,40 +199,6 @@ def _player(agent: Agent, arguments: Arguments) -> AbstractContextManager[Agent]
         mounts=arguments.agent_mount,
     )
     return programs_of(agent, config)
-
-
-def chosen_plan(suite: Suite, arguments: Arguments) -> Plan:
-    """Return which episodes are played, and say so where a single instance is played several times."""
-    asked = arguments.best_of or arguments.repeats
-    plan = make_plan(suite, arguments.episodes, asked, arguments.backend)
-    if plan.repeats != asked:
-        print(f"{arguments.target} has a single instance, which is played {plan.repeats} times.", file=sys.stderr)
-    return plan
-
-
-def _evaluation(
-    plan: Plan,
-    agent: Agent,
-    settings: AgentSettings,
-    arguments: Arguments,
-    watcher: Watcher,
-    verifier: Verifier | None,
-) -> EvaluationRun:
-    schedule = arguments.schedule or ("continuous" if isinstance(agent, EagerAgent) else "lockstep")
-    return EvaluationRun(
-        plan,
-        agent,
-        arguments.agent,
-        settings,
-        Execution(arguments.num_envs, arguments.backend, schedule),
-        {"random": RandomAgent(arguments.seed), "expert": ExpertAgent()} if arguments.baselines else {},
-        arguments.out,
-        arguments.resume,
-        arguments.time_budget,
-        watcher,
-        verifier=verifier,
-        verifier_name=arguments.verifier or "",
-    )
 
 
 def check_numbers(arguments: Arguments) -> None:
@@ -247,27 +232,25 @@ def check_numbers(arguments: Arguments) -> None:
 
 def as_trained(arguments: Arguments) -> Arguments:
     """Return the arguments with the environment's options and wrappers from the training of the agent's model."""
-    if arguments.target in SUITES:
-        return arguments
     given = key_values(arguments.option, "--option")
     options, wrappers = environment_as_trained(arguments.agent, arguments.target, given, arguments.wrapper)
     return dataclasses.replace(arguments, option=as_pairs(options), wrapper=wrappers)
 
 
-def chosen_suite(arguments: Arguments) -> Suite:
-    """Return the suite of that name, or one that holds a single environment.
+def chosen_suite(arguments: Arguments, suite: Suite | None) -> Suite:
+    """Return the suite that was asked for, or one that holds a single environment.
 
     Raises:
         UnknownName: There is neither a suite nor an environment of that name.
         ConfigError: An option is wrong, or belongs to an environment where a suite was asked for.
     """
-    if arguments.target in SUITES:
+    if suite is not None:
         if arguments.option or arguments.wrapper or arguments.split != "test":
             raise ConfigError(
                 f"the suite {arguments.target!r} has its own options and split: leave out --option, --wrapper and "
                 "--split."
             )
-        return SUITES[arguments.target]
+        return suite
     env_id = find_env(arguments.target, SUITES, "suite or environment")
     options = {"split": arguments.split, **key_values(arguments.option, "--option")}
     made = wrap(make_text_env(env_id, options), *arguments.wrapper)  # errors are reported before anything is played

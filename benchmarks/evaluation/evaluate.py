@@ -11,10 +11,11 @@ from turngym.agents.episodes.rollout import Schedule
 from turngym.agents.players import AgentSettings, make_agent, settings_for
 from turngym.agents.players.expert import ExpertAgent
 from turngym.agents.players.random import RandomAgent
+from turngym.agents.verifiers import Verifier, make_verifier
 from turngym.benchmarks.evaluation.plan import Execution, make_plan
 from turngym.benchmarks.evaluation.records import Evaluation
-from turngym.benchmarks.evaluation.run import EvaluationRun
-from turngym.benchmarks.suites import SUITES, Suite, single_suite
+from turngym.benchmarks.evaluation.run import EvaluationRun, Watcher
+from turngym.benchmarks.suites import SUITES, Suite, find_suite, single_suite
 from turngym.envs.own import find_spec
 from turngym.errors import ConfigError
 from turngym.types import StrPath
@@ -33,8 +34,13 @@ def evaluate(
     backend: str = "sync",
     schedule: Schedule | None = None,
     baselines: bool = False,
+    verifier: str | Verifier = "",
+    time_budget: float | None = None,
     out: StrPath | None = None,
     resume: bool = False,
+    watcher: Watcher | None = None,
+    names: Mapping[str, str] | None = None,
+    made_with: AgentSettings | None = None,
     **settings: Any,
 ) -> Evaluation:
     """Evaluate an agent on a suite or an environment.
@@ -52,8 +58,15 @@ def evaluate(
         backend: Backend of the vector.
         schedule: ``"lockstep"`` or ``"continuous"``; what fits the agent unless given.
         baselines: Also play the random and the expert agent on the same tasks.
+        verifier: Scores the attempts at each task, so that the best one can be chosen: a verifier, or what ``turngym
+            eval --verifier`` takes.
+        time_budget: Minutes after which no further episode starts; None has no limit.
         out: A folder for metadata, configuration, results, episodes and transcripts; nothing is written unless given.
         resume: Continue the evaluation in that folder.
+        watcher: Receives the progress.
+        names: Names in the results of an ``"agent"`` and a ``"verifier"`` that have been made; those of their classes
+            unless given.
+        made_with: The settings that an agent has been made with.
         **settings: Fields of :class:`~turngym.agents.players.AgentSettings` for an agent given by name, such as
             ``temperature`` (0 unless given), ``max_new_tokens``, ``format`` and ``prompt``.
 
@@ -66,36 +79,45 @@ def evaluate(
     1.0
     """
     suite = _suite(target, episodes, options, wrappers, seed)
-    player, name, made_with = _player(agent, seed, settings)
+    player, name, made_with = _player(agent, seed, settings, made_with)
+    judge = make_verifier(verifier, made_with, player) if isinstance(verifier, str) and verifier else verifier
+    asked = {"agent": name, "verifier": verifier if isinstance(verifier, str) else type(verifier).__name__}
+    asked |= names or {}
     fitting: Schedule = "continuous" if isinstance(player, EagerAgent) else "lockstep"
     return EvaluationRun(
         make_plan(suite, episodes, repeats, backend),
         player,
-        name,
+        asked["agent"],
         made_with,
         Execution(num_envs, backend, schedule or fitting),
         {"random": RandomAgent(seed), "expert": ExpertAgent()} if baselines else {},
         None if out is None else Path(out),
         resume,
+        time_budget,
+        watcher or Watcher(),
+        verifier=None if isinstance(judge, str) else judge,
+        verifier_name=asked["verifier"],
     ).run()
 
 
-def _player(agent: str | Agent, seed: int, settings: Mapping[str, Any]) -> tuple[Agent, str, AgentSettings]:
+def _player(
+    agent: str | Agent, seed: int, settings: Mapping[str, Any], made_with: AgentSettings | None
+) -> tuple[Agent, str, AgentSettings]:
     """Return the agent, its name in the results, and its settings."""
     if isinstance(agent, str):
         made_with = settings_for(agent, **{"seed": seed, "temperature": 0.0, **settings})
         return make_agent(agent, made_with), agent, made_with
     if settings:
         raise ConfigError(f"{', '.join(sorted(settings))}: an agent that has been made takes no settings.")
-    return agent, type(agent).__name__, AgentSettings(seed=seed)
+    return agent, type(agent).__name__, made_with or AgentSettings(seed=seed)
 
 
 def _suite(
     target: str | Suite, episodes: int | None, options: Mapping[str, Any] | None, wrappers: Sequence[str], seed: int
 ) -> Suite:
-    suite = SUITES[target] if isinstance(target, str) and target in SUITES else target
-    if isinstance(suite, str):
-        env_id = find_spec(suite, SUITES, "suite or environment").id
+    suite = find_suite(target) if isinstance(target, str) else target
+    if suite is None:
+        env_id = find_spec(str(target), SUITES, "suite or environment").id
         return single_suite(env_id, {"split": "test", **(options or {})}, tuple(wrappers), episodes, seed)
     if options or wrappers:
         raise ConfigError(f"the suite {suite.name!r} has its own options and wrappers: leave yours out.")

@@ -27,6 +27,9 @@ from turngym.errors import ConfigError, error_text
 class Watcher:
     """Receives the progress of an evaluation; this base class ignores it."""
 
+    def start(self, plan: Plan) -> None:
+        """Called once, before anything is played."""
+
     def begin(self, player: str) -> None:
         """Called before the episodes of a player; the agent itself has the empty name."""
 
@@ -79,6 +82,7 @@ class EvaluationRun:
             ConfigError: The folder holds another evaluation.
         """
         require_tries(self.agent, self.plan.repeats)
+        self.watcher.start(self.plan)
         began = self.clock()
         entries = self.plan.suite.entries
         hashes = [ruleset_hash(entry.env_id, entry.env_kwargs, self.execution.backend) for entry in entries]

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import gymnasium
+
 from turngym.agents.core import Agent
 from turngym.agents.episodes.evaluate import EvaluationResult, distinct_instances, evaluate
 from turngym.agents.episodes.rollout import Schedule
@@ -134,6 +136,11 @@ def single_suite(
 
 
 SUITES: Registry[Suite] = Registry("suite", "turngym.benchmarks.suites")
+
+
+def find_suite(target: str) -> Suite | None:
+    """Return the suite of that name; None where the name is that of an environment, or unknown."""
+    return None if target in gymnasium.registry or target not in SUITES else SUITES[target]
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,37 @@
 import json
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
+from turngym.agents.players import AGENTS
+from turngym.agents.prompting.styles import STYLES
+from turngym.agents.verifiers import VERIFIERS
+from turngym.benchmarks.suites import SUITES
+from turngym.envs.multiagent.players import PLAYERS
 from turngym.envs.registration import FAMILIES, GAME_FAMILIES
+from turngym.envs.search.retriever import RETRIEVERS
+from turngym.envs.tools.sandbox.protocol import SANDBOXES
+from turngym.envs.vector.backends.base import VECTOR_BACKENDS
+from turngym.registry import Registry
+from turngym.trainers.algorithms import ALGORITHMS
+from turngym.trainers.reward_models import REWARD_MODELS
+from turngym.wrappers.wrapping import WRAPPERS
 
+REGISTRIES: list[Registry[Any]] = [
+    AGENTS,
+    STYLES,
+    VERIFIERS,
+    SUITES,
+    PLAYERS,
+    RETRIEVERS,
+    SANDBOXES,
+    VECTOR_BACKENDS,
+    ALGORITHMS,
+    REWARD_MODELS,
+    WRAPPERS,
+]
 HEAVY = ("torch", "transformers", "playwright", "docker", "ray", "textworld_express", "pettingzoo", "rich", "tyro")
 MOST_MODULES_OF_OUR_OWN = 9
 """Errors, types, the finder of plug-ins, the contract; beside them one table for each family, and nothing else."""
@@ -59,3 +85,28 @@ def test_evaluating_a_simple_agent_imports_no_network_library() -> None:
     words = ["eval", "turngym/GuessTheNumber-v0", "--agent", "random", "--episodes", "2", "--json"]
     program = f"import sys\nfrom turngym.__main__ import main\nmain({words})\nassert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+
+
+def test_evaluating_an_environment_imports_no_suite() -> None:
+    words = ["eval", "turngym/GuessTheNumber-v0", "--agent", "random", "--episodes", "2"]
+    found = modules_after(
+        f"import io, sys\nfrom contextlib import redirect_stdout\nfrom turngym.__main__ import main\n"
+        f"with redirect_stdout(io.StringIO()):\n    main({words})"
+    )
+    assert not {name for name in found if name.startswith("turngym.benchmarks.suites.")}
+
+
+def test_a_suite_is_found_by_importing_its_module_alone() -> None:
+    found = modules_after("from turngym.benchmarks.suites import find_suite\nassert find_suite('scienceworld-eto')")
+    assert {name for name in found if name.startswith("turngym.benchmarks.suites.")} == {
+        "turngym.benchmarks.suites.scienceworld"
+    }
+
+
+@pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.kind)
+def test_components_are_in_modules_of_their_names_or_first_words(registry: Registry[Any]) -> None:
+    for name in registry:
+        stem = registry.module(name).rpartition(".")[2]
+        assert registry.module(name) == f"{registry.package}.players" or f"{name.replace('-', '_')}_".startswith(
+            f"{stem}_"
+        )

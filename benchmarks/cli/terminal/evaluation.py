@@ -28,6 +28,7 @@ from turngym.agents.players.styled import StyledServerAgent
 from turngym.agents.servers.agent import ServerAgent
 from turngym.agents.servers.client import CONTEXT
 from turngym.agents.usage import Usage
+from turngym.benchmarks.evaluation.plan import Plan
 from turngym.benchmarks.evaluation.records import Evaluation, normalised, results
 from turngym.benchmarks.evaluation.run import Watcher
 from turngym.benchmarks.evaluation.scoring import verifier_usage
@@ -44,19 +45,20 @@ class LiveTable(Watcher):
 
     Args:
         console: Where it is shown; on no terminal, nothing is.
-        totals: Label -> episodes of each environment.
+        repeats: Attempts at each task that were asked for.
         is_silent: Show nothing, as for an agent that uses the terminal itself.
         minutes: Time budget of the whole evaluation; None has no limit.
     """
 
     def __init__(
-        self, console: Console, totals: Mapping[str, int], is_silent: bool = False, minutes: float | None = None
+        self, console: Console, repeats: int = 1, is_silent: bool = False, minutes: float | None = None
     ) -> None:
         self._deadline = math.inf if minutes is None else time.monotonic() + 60 * minutes
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeLeft())
         self._progress = Progress(*columns, console=console, auto_refresh=False)
         self._console = console
-        self._totals = dict(totals)
+        self._repeats = repeats
+        self._totals: dict[str, int] = {}
         self._counts: dict[str, list[float]] = {}
         self._usage = Usage()
         self._task = TaskID(0)
@@ -74,6 +76,13 @@ class LiveTable(Watcher):
     ) -> None:
         if self._live is not None:
             self._live.stop()
+
+    def start(self, plan: Plan) -> None:
+        """Note how many episodes there are, and say so where a single instance is played several times."""
+        self._totals = {entry.label: plan.repeats * len(seeds) for entry, seeds in plan.entries()}
+        if plan.repeats != self._repeats:
+            text = f"{plan.suite.name} has a single instance, which is played {plan.repeats} times."
+            print(text, file=sys.stderr)
 
     def begin(self, player: str) -> None:
         """Start the bar of a player."""

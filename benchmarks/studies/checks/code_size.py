@@ -3,18 +3,27 @@
 Code lines are those of ``*.py`` files without docstrings, comments and blank lines.
 
     python benchmarks/studies/checks/code_size.py
+
+With ``--calls`` and the words of a command, the files and functions of the project that the command runs through:
+
+    python benchmarks/studies/checks/code_size.py --calls eval turngym/GuessTheNumber-v0 --agent expert --episodes 3
 """
 
 from __future__ import annotations
 
 import ast
+import inspect
 import io
 import json
 import subprocess
+import sys
+import threading
 import tokenize
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[3]
 PRODUCT = ("turngym", "envs", "wrappers", "agents", "trainers", "benchmarks")
@@ -108,5 +117,26 @@ def sizes() -> dict[str, object]:
     }
 
 
+def calls(words: list[str]) -> dict[str, int]:
+    """Run a command and return how many files and functions of the project it calls, and how many it imports."""
+    seen: set[CodeType] = set()
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code.co_flags & inspect.CO_OPTIMIZED:  # no module or class body
+            seen.add(frame.f_code)
+
+    sys.setprofile(note)
+    threading.setprofile(note)
+    from turngym.__main__ import main
+
+    main(words)
+    sys.setprofile(None)
+    threading.setprofile(None)
+    places = {code: Path(code.co_filename).resolve() for code in seen if not code.co_name.startswith("<")}
+    own = {code: path for code, path in places.items() if path.is_file() and ROOT in path.parents}
+    imported = [name for name in sys.modules if name.partition(".")[0] == "turngym"]
+    return {"files": len(set(own.values())), "functions": len(own), "modules_imported": len(imported)}
+
+
 if __name__ == "__main__":
-    print(json.dumps(sizes(), indent=2))
+    print(json.dumps(calls(sys.argv[2:]) if sys.argv[1:2] == ["--calls"] else sizes(), indent=2))
