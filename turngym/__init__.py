@@ -9,33 +9,11 @@ Heavy packages (torch, transformers, a Java runtime) are imported only by the pa
 >>> observation, reward, terminated, truncated, info = env.step(info["legal_actions"][0])
 """
 
-import os
-import sys
+from turngym.interpreter import is_command, prepare_command, require
 
-# `python -m turngym` searches the working directory first, where a file gymnasium.py may have been downloaded. It is
-# left out before anything else is imported, unless turngym itself was found there: then it is a checkout.
-try:
-    _HERE = os.getcwd()
-except FileNotFoundError:  # the working directory has been deleted
-    _HERE = ""
-_IS_MODULE = any(pair == ("-m", "turngym") for pair in zip(sys.orig_argv, sys.orig_argv[1:], strict=False))
-if (
-    _HERE
-    and _IS_MODULE
-    and sys.path[:1] == [_HERE]  # not so under python -P
-    and os.path.dirname(os.path.dirname(os.path.abspath(__file__))) != _HERE
-):
-    sys.path.pop(0)
-
-_IS_COMMAND = _IS_MODULE or "turngym" in (os.path.basename(word) for word in sys.orig_argv[:2])
-if _IS_COMMAND:
-    from turngym.terminal.interrupted import be_quiet
-
-    be_quiet()
-
-from turngym.interpreter import require  # noqa: E402
-
-require(_IS_COMMAND)
+if is_command():  # a library leaves the process as it is
+    prepare_command()
+require()
 
 from typing import TYPE_CHECKING  # noqa: E402
 

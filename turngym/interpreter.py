@@ -10,7 +10,46 @@ PACKAGES = ("gymnasium", "numpy", "pettingzoo", "rich", "tyro", "wonderwords")
 """Import names of the dependencies without which nothing works, as in pyproject.toml."""
 
 
-def problem() -> str:
+def is_command() -> bool:
+    """Return whether this process is the command ``turngym`` or ``python -m turngym``."""
+    return _is_module() or "turngym" in (os.path.basename(word) for word in sys.orig_argv[:2])
+
+
+def prepare_command() -> None:
+    """Leave the working directory out of the search path, and end an interrupt with one word.
+
+    ``python -m turngym`` searches the working directory first, where a file gymnasium.py may have been downloaded. It
+    stays where turngym itself was found there, in a checkout.
+    """
+    try:
+        here = os.getcwd()
+    except FileNotFoundError:  # the working directory has been deleted
+        here = ""
+    home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    if here and here != home and _is_module() and sys.path[:1] == [here]:  # the last is not so under python -P
+        sys.path.pop(0)
+    from turngym.terminal.interrupted import be_quiet
+
+    be_quiet()
+
+
+def require() -> None:
+    """Stop where turngym cannot be imported.
+
+    Raises:
+        SystemExit: The process is the command ``turngym``: it ends with one sentence.
+        ImportError: Otherwise, with the same sentence.
+    """
+    found = _problem()
+    if found:
+        raise SystemExit(f"error: {found}") if is_command() else ImportError(found)
+
+
+def _is_module() -> bool:
+    return any(pair == ("-m", "turngym") for pair in zip(sys.orig_argv, sys.orig_argv[1:], strict=False))
+
+
+def _problem() -> str:
     """Return why turngym cannot be imported here, and what to do; empty if it can."""
     version = sys.version_info
     if version < OLDEST:
@@ -30,15 +69,3 @@ def problem() -> str:
             "pip install turngym, or `pip install --editable .` in a checkout."
         )
     return ""
-
-
-def require(is_command: bool) -> None:
-    """Stop where turngym cannot be imported.
-
-    Raises:
-        SystemExit: The process is the command ``turngym``: it ends with one sentence.
-        ImportError: Otherwise, with the same sentence.
-    """
-    found = problem()
-    if found:
-        raise SystemExit(f"error: {found}") if is_command else ImportError(found)

@@ -110,3 +110,21 @@ def test_components_are_in_modules_of_their_names_or_first_words(registry: Regis
         assert registry.module(name) == f"{registry.package}.players" or f"{name.replace('-', '_')}_".startswith(
             f"{stem}_"
         )
+
+
+STATE = """
+import json, os, signal, sys, warnings, gymnasium
+def state():
+    handlers = {str(number): repr(signal.getsignal(number)) for number in signal.valid_signals()}
+    hooks = repr((sys.excepthook, sys.unraisablehook, sys.displayhook, warnings.showwarning, sys.path_hooks))
+    return [list(sys.path), repr(sys.meta_path), handlers, hooks, warnings.filters[:], dict(os.environ), os.getcwd()]
+before = state()
+import turngym
+assert state() == before, [pair for pair in zip(before, state()) if pair[0] != pair[1]]
+assert type(turngym) is type(sys), "a module is no object of a class of ours"
+"""
+
+
+def test_importing_turngym_leaves_the_process_as_it_is() -> None:
+    done = subprocess.run([sys.executable, "-c", STATE], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -67,3 +67,10 @@ def test_the_check_itself_is_read_by_older_versions_of_python() -> None:
         file = ROOT / "turngym" / name
         if file.exists():
             ast.parse(file.read_text("utf8"), feature_version=(3, 10))
+
+
+def test_a_file_in_the_working_directory_is_no_package_of_the_command(tmp_path: Path) -> None:
+    (tmp_path / "gymnasium.py").write_text("raise SystemExit('imported from the working directory')")
+    words = [sys.executable, "-m", "turngym", "--version"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stdout.startswith("turngym "), done.stderr
