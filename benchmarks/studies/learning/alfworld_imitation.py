@@ -12,7 +12,7 @@ Written down before it ran: three seeds, whose demonstrations and order of batch
 valid_seen. A pilot with seed 100 and 150 demonstrations had succeeded in 66 % of its games, sampled; one with 60 in
 23 % of 64 training games. A first run of this script, with 150, trained weights of 16 bits by mistake and was stopped
 after its first seed had reached 29 and 21 %, sampled; since then the weights are float32 and the demonstrations 120,
-for time. The embedded model of 0.3 M parameters had ended at 0 to 4 % (``worlds.py alfworld``). A warm-up takes about
+for time. The embedded model of 0.3 M parameters had ended at 0 to 4 % (``worlds.py`` of 7f6ffc3). A warm-up takes about
 14 minutes; finished warm-ups and evaluations are kept.
 """
 
@@ -23,11 +23,8 @@ import os
 import statistics
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
-
-from run_queue import ROOT, RUNS, write_results
-from verdicts import SEEDS
-from warmups import ALL_EPOCHS, folder_of, found, warm_up_all
 
 from turngym.agents.core import Agent
 from turngym.agents.episodes.evaluate import distinct_instances, evaluate
@@ -35,6 +32,9 @@ from turngym.agents.models.loading import load_model
 from turngym.agents.players import make_agent
 from turngym.benchmarks.cli.train import parse_train
 from turngym.benchmarks.statistics.power import interval
+from turngym.benchmarks.studies.harness import RESULTS, ROOT, arguments, write_result
+from turngym.benchmarks.study.plan import Job, Plan
+from turngym.benchmarks.study.queue import Queue, processor_seconds
 from turngym.storage.files import write_json
 from turngym.trainers.loop.setup import policy_agent
 from turngym.trainers.loop.task import FINAL_SAMPLING
@@ -50,6 +50,14 @@ SETTINGS = (
     *("--warmup.models", "any", "--warmup.precision", "bf16", "--warmup.learning-rate", "1e-4"),
     *("--warmup.batch-size", "4", "--warmup.demonstrations", "120", "--warmup.epochs", "2"),
 )
+SEEDS = (0, 1, 2)
+RUNS = Path("runs", "studies", "alfworld_imitation")
+WARM_UPS = Plan(
+    "alfworld_imitation",
+    "Warm-ups alone",
+    SEEDS,
+    {"imitation": (*SETTINGS, "--iterations", "0", "--evaluation.episodes", "0", "--no-control")},
+)
 SPLITS = {"valid_seen": "dev", "valid_unseen": "test"}
 GAMES = 200
 """More than either split has of the kind, so that all are played."""
@@ -57,11 +65,6 @@ WAYS = {"sampled": 1.0, "greedy": 0.0}
 OTHERS = ("random", "expert")
 UNTRAINED = "untrained"
 _SLOTS = 64
-
-
-def name_of(seed: int) -> str:
-    """Return the name of a run."""
-    return f"alfworld-imitation-seed{seed}"
 
 
 def played(agent: Agent, split: str) -> dict[str, Any]:
@@ -115,21 +118,39 @@ def over_seeds(runs: Mapping[int, Mapping[str, Any]]) -> dict[str, dict[str, Any
     }
 
 
+def warm_up() -> None:
+    """Train the warm-ups that are missing, one after another.
+
+    Raises:
+        SystemExit: One of them failed.
+    """
+    ended = Queue(WARM_UPS, RUNS, at_once=1).run(lambda run: print(run.job.name, f"{run.seconds:.0f} s"), print)
+    if failed := [f"{run.job.name}: {run.words}" for run in ended if run.status]:
+        raise SystemExit("\n".join(failed))
+
+
 def main() -> int:
     """Run what is missing, print a table, write ``benchmarks/results/alfworld_imitation.json``."""
+    arguments(__doc__).parse_args()
     os.chdir(ROOT)  # where the model's path begins
-    warm_up_all({name_of(seed): [*SETTINGS, "--seed", str(seed)] for seed in SEEDS}, ALL_EPOCHS)
-    runs = {seed: of_model(name_of(seed), str(folder_of(name_of(seed))), seed) for seed in SEEDS}
+    warm_up()
+    names = {seed: Job("imitation", seed).name for seed in SEEDS}
+    runs = {seed: of_model(name, str(RUNS / name / "warmup"), seed) for seed, name in names.items()}
     agents = {name: make_agent(name) for name in OTHERS}
     agents[UNTRAINED] = policy_agent(parse_train(SETTINGS)[0], load_model(MODEL), FINAL_SAMPLING)
-    others = {name: of_agent("alfworld-others", name, agent) for name, agent in agents.items()}
+    others = {name: of_agent("others", name, agent) for name, agent in agents.items()}
     success = over_seeds(runs)
     for way in WAYS:
         for split, mean in success[way].items():
             print(f"{way}, {split}: {100 * mean['mean']:.1f} % [{100 * mean['low']:.1f}, {100 * mean['high']:.1f}]")
-    warmups = {str(seed): found(name_of(seed)) for seed in SEEDS}
-    content = {"settings": list(SETTINGS), "success": success, "others": others, "warmups": warmups}
-    write_results("alfworld_imitation", {**content, "runs": {str(seed): run for seed, run in runs.items()}})
+    content = {
+        "settings": list(SETTINGS),
+        "success": success,
+        "others": others,
+        "warmup_processor_seconds": {str(seed): processor_seconds(RUNS / name) for seed, name in names.items()},
+        "runs": {str(seed): run for seed, run in runs.items()},
+    }
+    write_result(RESULTS / "alfworld_imitation.json", content, "torch")
     return 0
 
 

@@ -1,22 +1,20 @@
 """The study of ALFWorld by imitation: settings that train takes, results that are kept, and their intervals."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks" / "studies" / "learning"))
-
-import alfworld_imitation as study
 import pytest
 
 from turngym.agents.core import Agent
 from turngym.agents.players import make_agent
 from turngym.benchmarks.cli.train import parse_train
+from turngym.benchmarks.studies.learning import alfworld_imitation as study
 
 
 def test_the_settings_warm_up_the_pretrained_model_with_whole_conversations() -> None:
-    config = parse_train([*study.SETTINGS, "--seed", "2"])[0]
+    config = parse_train(study.WARM_UPS.options(study.WARM_UPS.jobs[2]))[0]
+    assert (config.iterations, config.evaluation.episodes, config.control) == (0, 0, False)
     assert config.env == "turngym/ALFWorld-v0" and config.seed == 2 and config.threads == 1
     assert config.warmup.models == "any" and config.warmup.precision == "bf16" and config.model == study.MODEL
     assert config.rollout.prompt.mode == "conversation" and config.rollout.max_new_tokens == 16

@@ -1,4 +1,4 @@
-"""The plans of a pretrained model on a CPU: their arms are ones that train takes, with a control."""
+"""The plans of training studies: their arms are ones that ``turngym train`` takes, with the settings they promise."""
 
 import re
 import shlex
@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from turngym.benchmarks.cli.options.quickstart import QUICKSTART
 from turngym.benchmarks.cli.train import parse_train
 from turngym.benchmarks.study.plan import Job, Plan, read_plan
+from turngym.envs.webshop.catalogue import procedural
+from turngym.trainers.algorithms import build
 from turngym.trainers.engine.learner import UpdateConfig
 from turngym.trainers.settings.config import TrainConfig
 
@@ -52,3 +55,30 @@ def test_the_command_of_the_laptop_page_is_an_arm_without_its_control() -> None:
     shown = parse_train(shlex.split(command.replace("\\\n", " ")))[0]
     arm = parse_train(PLANS[0].options(Job("numbers", 0)))[0]
     assert shown == replace(arm, seed=shown.seed, control=shown.control, checkpoint_every=shown.checkpoint_every)
+
+
+def test_the_study_of_the_quickstart_runs_it_with_ten_seeds_and_without_a_limit_of_time() -> None:
+    plan = read_plan(STUDIES / "quickstart.toml")
+    assert [job.seed for job in plan.jobs] == list(range(10))
+    for job in plan.jobs:
+        expected = parse_train([*QUICKSTART, "--max-seconds", "0", "--seed", str(job.seed)])[0]
+        assert parse_train(plan.options(job))[0] == expected and expected.control
+
+
+WORLDS = read_plan(STUDIES / "worlds.toml")
+
+
+@pytest.mark.parametrize("arm", WORLDS.arms)
+def test_a_run_in_a_world_ends_by_its_turns_and_has_the_default_settings_of_its_method(arm: str) -> None:
+    config = parse_train(WORLDS.options(Job(arm, 1)))[0]
+    assert (config.model, config.seed, config.control, config.max_seconds) == ("embedded", 1, False, 7200)
+    assert 0 < config.max_environment_turns <= 14_000 and config.warmup.demonstrations > 0
+    assert config.algorithm_options == parse_train(["--preset", "quickstart"])[0].algorithm_options
+    assert config.rollout.prompt.mode == "conversation"  # a page alone does not tell what was done before it
+    build(config.algorithm, config.algorithm_options)
+
+
+def test_the_larger_shop_has_at_least_200_requests_in_its_test_split() -> None:
+    config = parse_train(WORLDS.options(Job("webshop-200", 0)))[0]
+    shop = procedural(config.env_options["products"], 0)
+    assert len({goal.text for product in shop.targets["test"] for goal in shop.goals(product)}) >= 200
