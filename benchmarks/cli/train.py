@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -201,32 +201,45 @@ def _parsed(argv: Sequence[str], start: TrainConfig) -> tuple[TrainConfig, Path 
 
     kinds = dict(parts(start.algorithm))
     methods = {name: kind(**start.algorithm_options.get(name, {})) for name, kind in kinds.items()}
-    default = _default_arguments(start, methods)
 
     def read(words: Sequence[str]) -> Any:
+        sections = None if "--help" in words or "-h" in words else _sections(words)
+        default = _default_arguments(start, methods, sections)
         return tyro.cli(type(default), default=default, args=list(words), prog="turngym train")
 
     found = read_words(read, argv)
-    values = {
-        field.name: getattr(found, field.name)
-        for field in dataclasses.fields(TrainConfig)
-        if hasattr(found, field.name)
-    }
+    values = {field.name: getattr(found, field.name, getattr(start, field.name)) for field in dataclasses.fields(start)}
     values["env_options"] = key_values(found.env_options, "--env-options")
-    prompt = found.rollout.prompt
-    prompt = dataclasses.replace(prompt, chat_template=template_text(prompt.chat_template))
-    values["rollout"] = dataclasses.replace(found.rollout, prompt=prompt)
     for name, hint in get_type_hints(TrainConfig).items():
-        if dataclasses.is_dataclass(hint):
+        if dataclasses.is_dataclass(hint) and hasattr(found, name):
             values[name] = strict(values[name], hint)
+    prompt = values["rollout"].prompt
+    prompt = dataclasses.replace(prompt, chat_template=template_text(prompt.chat_template))
+    values["rollout"] = dataclasses.replace(values["rollout"], prompt=prompt)
     chosen = {name: strict(getattr(found, name), kind) for name, kind in kinds.items()}
-    config = TrainConfig(**values, algorithm_options=_differences(chosen), preset_reason=start.preset_reason)
+    config = TrainConfig(**{**values, "algorithm_options": _differences(chosen)})
     build(config.algorithm, config.algorithm_options)
     return config, found.run_dir
 
 
-def _default_arguments(start: TrainConfig, methods: Mapping[str, Any]) -> Any:
-    """Return an object of a class made for this command line: its fields are the options, its values the defaults."""
+def _sections(words: Sequence[str]) -> set[str]:
+    """Return the sections of options that a command line names.
+
+    >>> _sections(["--self-play.opponents", "random", "--seed", "3"])
+    {'self_play'}
+    """
+    names = [word[2:].partition("=")[0] for word in words if word.startswith("--")]
+    return {name.partition(".")[0].replace("-", "_") for name in names if "." in name}
+
+
+def _default_arguments(start: TrainConfig, methods: Mapping[str, Any], sections: Collection[str] | None = None) -> Any:
+    """Return an object of a class made for this command line: its fields are the options, its values the defaults.
+
+    Args:
+        start: The defaults.
+        methods: The parts of the algorithm, with their defaults.
+        sections: The sections of options to read, as the parser spends most of its time on those; None reads all.
+    """
     hints = get_type_hints(type(start))
     kinds: dict[str, Any] = {}
     values: dict[str, Any] = {}
@@ -240,6 +253,8 @@ def _default_arguments(start: TrainConfig, methods: Mapping[str, Any]) -> Any:
             kinds[field.name], values[field.name] = _WRAPPERS, value
         elif field.name not in _NO_OPTIONS:
             is_nested = dataclasses.is_dataclass(value)
+            if is_nested and sections is not None and field.name not in sections:
+                continue
             kinds[field.name] = relaxed(hints[field.name]) if is_nested else hints[field.name]
             values[field.name] = loosened(value)
     for name, method in methods.items():
@@ -251,7 +266,8 @@ def _default_arguments(start: TrainConfig, methods: Mapping[str, Any]) -> Any:
     doc = (type(start).__doc__ or "").rstrip().replace("``", "`") + _OWN_LINES
     doc = "Train a language model on an environment" + doc.partition("A training run")[2]
     doc = doc.replace("\n\n    Args:", f"\n\n    {_QUICKSTART_LINES}\n\n    Args:", 1)
-    made = dataclasses.make_dataclass("Arguments", list(kinds.items()), namespace={"__doc__": doc}, frozen=True)
+    names = {"__doc__": doc, "__module__": __package__}  # the parser searches that module for this class's source
+    made = dataclasses.make_dataclass("Arguments", list(kinds.items()), namespace=names, frozen=True)
     return made(**values)
 
 
