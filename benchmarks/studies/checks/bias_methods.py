@@ -70,12 +70,12 @@ BASES: dict[str, dict[str, Any]] = {
     "ppo": {"normalisation": "trajectory_sum", "whiten": False, "bootstrap_truncated": False},
 }
 
-_OF_GROUP = "the group's standard deviation, which advantages are divided by, depends on the actions"
-_OF_BATCH = "mean and standard deviation of the batch, which advantages are whitened with, depend on the actions"
-_ANCHORS = "turns from one anchor state are compared at any time, with later turns of the same episode too"
+_OF_GROUP = "division by the group's standard deviation, which depends on the actions"
+_OF_BATCH = "whitening with the batch's mean and standard deviation, which depend on the actions"
+_ANCHORS = "turns of one anchor are compared at any time, including later turns of the same episode"
 
 LENGTH = Step(
-    "the loss is averaged over tokens, turns or episode lengths, whose numbers depend on the actions",
+    "averaging over numbers of tokens or turns, or lengths, that depend on the actions",
     {"normalisation": "trajectory_sum"},
 )
 SCALED = Step(_OF_GROUP, {"scale_by_std": False})
@@ -84,21 +84,21 @@ ALWAYS_SCALED = Step(_OF_GROUP, rules=("is_binary",))
 WHITENED = Step(_OF_BATCH, {"whiten": False})
 ALWAYS_WHITENED = Step(_OF_BATCH, rules=("is_binary", "is_single"))
 DIVERGENCE = Step(
-    "k3 in the loss has the gradient of KL(reference, policy), and takes states as given", {"kl_coef": 0.0}
+    "k3 in the loss has the gradient of KL(reference, policy) and treats states as fixed", {"kl_coef": 0.0}
 )
-STATES_GIVEN = Step("the divergence in the loss takes states as given", {"kl_coef": 0.0})
-ENTROPY = Step("the entropy bonus takes states as given", {"entropy_coef": 0.0})
-DISCOUNT = Step("turns are not weighted by the discount that the objective gives to later ones", {"gamma": 1.0})
-DECAY = Step("a decay below 1 relies on the critic", {"lam": 1.0})
-BOOTSTRAP = Step("episodes that were cut off end with the critic's value", {"bootstrap_truncated": False})
-PENALTY = Step("an invalid action is charged to its own turn alone", {"invalid_penalty": 0.0})
+STATES_GIVEN = Step("the KL term in the loss treats states as fixed", {"kl_coef": 0.0})
+ENTROPY = Step("the entropy bonus treats states as fixed", {"entropy_coef": 0.0})
+DISCOUNT = Step("turns are not weighted by the objective's discount", {"gamma": 1.0})
+DECAY = Step("lambda below 1 relies on the critic", {"lam": 1.0})
+BOOTSTRAP = Step("truncated episodes are bootstrapped from the critic", {"bootstrap_truncated": False})
+PENALTY = Step("an invalid action is penalised in its own turn only", {"invalid_penalty": 0.0})
 TOKEN_RATIO = Step(
-    "a turn's ratio gives all its tokens the mean advantage of the turn, later tokens' included", {"gradient": "token"}
+    "the turn ratio gives all its tokens the turn's mean advantage, later tokens included", {"gradient": "token"}
 )
 
 CRITIC = (BOOTSTRAP, WHITENED, LENGTH)
 OUTCOME = (ALWAYS_SCALED, LENGTH)
-CORRECTION = "With another sampler than the trainer see [samplers](README.md#expected-gradients)."
+CORRECTION = "For a sampler that differs from the trainer, see [samplers](README.md#expected-gradients)."
 
 CASES: dict[str, Case] = {
     "a3po": Case("biased", OUTCOME),
@@ -111,12 +111,14 @@ CASES: dict[str, Case] = {
     "arpo": Case(
         "biased",
         OUTCOME,
-        note="Measured without branches; what they add is among the\n[reasons](README.md#expected-gradients).",
+        note="Measured without branches; for their effect see the\n[reasons](README.md#expected-gradients).",
     ),
     "bi_level_gae": Case("biased", (Step(DISCOUNT.reason, {"turn_gamma": 1.0}), *CRITIC), discount="turn_gamma"),
     "cispo": Case("biased", OUTCOME),
     "dapo": Case(
-        "biased", OUTCOME, note="Groups that dynamic sampling drops would add nothing: with one task that is a factor."
+        "biased",
+        OUTCOME,
+        note="Groups dropped by dynamic sampling contribute nothing: with one task, a constant factor.",
     ),
     "dr_grpo": Case("proportional", note="The factor is (G - 1) / G over `constant`."),
     "dr_mas": Case("biased", (PENALTY, SCALED, LENGTH)),
@@ -127,7 +129,7 @@ CASES: dict[str, Case] = {
         "biased",
         (
             Step(
-                "deviations of the group and of the batch, which advantages are divided by, depend on the actions",
+                "division by standard deviations of group and batch, which depend on the actions",
                 rules=("is_binary", "is_single"),
             ),
             LENGTH,
@@ -146,7 +148,7 @@ CASES: dict[str, Case] = {
     ),
     "opo": Case(
         "biased",
-        (LENGTH, Step("the baseline holds the episode's own return, weighted by its length", rules=("is_single",))),
+        (LENGTH, Step("the length-weighted baseline contains the episode's own return", rules=("is_single",))),
     ),
     "poad": Case("biased", (ENTROPY, DISCOUNT, DECAY, *CRITIC), discount="gamma"),
     "ppo": Case("biased", CRITIC),
@@ -156,7 +158,7 @@ CASES: dict[str, Case] = {
         in_limit={"decay": 1.0},
         state={"baselines": {"/player_0": 0.4}},
         is_ordered=True,
-        note="In the limit the baseline is taken as one that moves no more.",
+        note="In the limit the baseline is constant.",
     ),
     "reinforce": Case("biased", (DISCOUNT, LENGTH, ALWAYS_WHITENED), discount="gamma"),
     "reinforce_pp": Case("vanishing", (LENGTH, replace(ALWAYS_WHITENED, settings={"reward_kl_coef": 0.0}))),
@@ -165,14 +167,14 @@ CASES: dict[str, Case] = {
     "replay": Case(
         "unbiased",
         base="rloo",
-        note="Measured where nothing is replayed. What is replayed was chosen by its outcome, from older policies.",
+        note="Measured without replayed episodes, which are selected by outcome and come from older policies.",
     ),
     "rloo": Case("vanishing", (LENGTH,)),
-    "s_ppo": Case("unbiased", base="ppo", note="At the first update of a batch nothing is clipped."),
+    "s_ppo": Case("unbiased", base="ppo", note="The first update of a batch is never clipped."),
     "st_ppo": Case("biased", (TOKEN_RATIO,), base="ppo"),
     "stratified_grpo": Case(
         "biased",
-        (SCALED, LENGTH, Step("episodes are compared with those of their own number of turns", {"alpha": 0.0})),
+        (SCALED, LENGTH, Step("episodes are compared with those of equal length", {"alpha": 0.0})),
     ),
     "t_ppo": Case("biased", (DECAY, *CRITIC)),
     "tis": Case("unbiased", base="rloo", note=CORRECTION),
@@ -185,6 +187,6 @@ CASES: dict[str, Case] = {
         discount="gamma",
         settings={"num_rollouts": CONTINUATIONS},
         collects=True,
-        note="Measured with so many continuations of each state that their mean is its value.",
+        note="Measured in the limit of many continuations per state.",
     ),
 }

@@ -1,4 +1,4 @@
-"""What ``bias.json`` says, on the pages of the methods."""
+"""Tables of ``bias.json`` on the method pages."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ CLASSES = {
     "unbiased": "Unbiased",
     "proportional": "Unbiased up to a constant factor",
     "vanishing": "Biased in small batches; the bias vanishes as the batch grows",
-    "biased": "Biased, in large batches too",
+    "biased": "Biased, including large batches",
 }
 KINDS = ("one_group", "large_batch")
 HEADS = {
-    "credit": ("reason", "Reasons for a bias, each alone:"),
-    "normalisation": ("`normalisation`", "What the loss is averaged over, around leave-one-out advantages:"),
-    "ratio": ("`ratio`", "What an importance ratio is taken over, at the first update, where all ratios are 1:"),
+    "credit": ("reason", "Sources of bias, each in isolation:"),
+    "normalisation": ("`normalisation`", "Normalisation of the loss, with leave-one-out advantages:"),
+    "ratio": ("`ratio`", "Level of the importance ratio, at the first update, where all ratios are 1:"),
     "divergence": (
         "estimator",
-        "A divergence from a reference policy, and the entropy, without any reward. In a reward k2 and k3 have about\n"
-        "no gradient near the reference policy and may lead away from it; in a loss all take visited states as given:",
+        "KL to a reference policy and entropy, without any reward. In a reward, k2 and k3 have almost\n"
+        "no gradient near the reference policy and may lead away from it; in a loss all treat states as fixed:",
     ),
     "group": (
         "group",
-        "The mean of the group as the baseline, as in `dr_grpo` with `constant=1`, in groups of this size:",
+        "Group mean as the baseline (`dr_grpo` with `constant=1`), by group size:",
     ),
-    "sampler": ("correction", "Episodes of another sampler than the trainer, around leave-one-out advantages:"),
+    "sampler": ("correction", "Episodes of a sampler that differs from the trainer, with leave-one-out advantages:"),
 }
 
 
@@ -48,18 +48,18 @@ def _cells(figure: Mapping[str, float]) -> str:
 
 
 def objective_text(objective: Mapping[str, float]) -> str:
-    """Return an objective in words.
+    """Return the description of an objective.
 
     >>> objective_text({"discount": 0.9, "penalty": 0.1, "reward_divergence": 0, "divergence": 0, "entropy": 0})
-    'the return, discounted by 0.9 a turn, less 0.1 for each invalid action'
+    'the return, discounted by 0.9 per turn, less 0.1 for each invalid action'
     """
     found = "the return"
     if objective["discount"] != 1:
-        found += f", discounted by {objective['discount']:g} a turn"
+        found += f", discounted by {objective['discount']:g} per turn"
     parts = {
         "penalty": "less {:g} for each invalid action",
-        "reward_divergence": "less {:g} times the divergence from the reference policy",
-        "divergence": "less {:g} times the divergence from the reference policy",
+        "reward_divergence": "less {:g} times the KL to the reference policy",
+        "divergence": "less {:g} times the KL to the reference policy",
         "entropy": "plus {:g} times the entropy",
     }
     return ", ".join([found, *(text.format(objective[key]) for key, text in parts.items() if objective[key])])
@@ -71,14 +71,14 @@ def section(found: Mapping[str, Any]) -> str:
     around = f" around `{base}` with {_settings(found['settings'])}" if modifier else ""
     text = (
         f"**Expected gradient.** {CLASSES[found['class']]}{around}. The objective is "
-        f"{objective_text(found['objective'])}. Its gradient beside what the first update follows in expectation, in "
-        "an [environment whose episodes are all listed](README.md#expected-gradients):"
+        f"{objective_text(found['objective'])}. Its gradient compared with the expected first "
+        "update in an [enumerable environment](README.md#expected-gradients):"
     )
     lines = [
         *wrap(text, 118, break_long_words=False, break_on_hyphens=False),
         "",
         *_head("", has_limit=True),
-        _row("at its defaults", found["defaults"]),
+        _row("defaults", found["defaults"]),
     ]
     lines += [_row(f"then without: {each['reason']} ({each['without']})", each) for each in found["steps"]]
     return "\n".join([*lines, *(["", found["note"]] if found["note"] else [])]) + "\n"
@@ -115,7 +115,7 @@ def overview(content: Mapping[str, Any]) -> str:
 
 
 def page_with(text: str, block: str) -> str:
-    """Return a page with a block in place of the former one, or above the settings where there was none."""
+    """Return a page with its block replaced, or inserted above the settings."""
     whole = f"{BEGIN}\n{block}\n{END}"
     if BEGIN in text:
         before, _, rest = text.partition(BEGIN)
@@ -125,7 +125,7 @@ def page_with(text: str, block: str) -> str:
 
 
 def pages() -> dict[Path, str]:
-    """Return every page as it is to be."""
+    """Return the updated text of every page."""
     content = json.loads(RESULT.read_text("utf8"))
     blocks = {PAGES / f"{name}.md": section(found) for name, found in content["methods"].items()}
     blocks[PAGES / "README.md"] = overview(content)

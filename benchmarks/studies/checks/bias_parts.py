@@ -63,30 +63,30 @@ TURNS = {**BASES["ppo"], "gamma": 1.0, "lam": 1.0, "kl_coef": 0.0, "invalid_pena
 CREDIT = [
     Part("division by the standard deviation of the group (`grpo`)", Arm("grpo", {"grpo": COMPARED})),
     Part(
-        "turns compared with those of the same anchor state (`gigpo`)",
+        "turns compared with those of the same anchor (`gigpo`)",
         Arm("gigpo", {"gigpo": {**COMPARED, "mode": "mean_norm", "invalid_penalty": 0.0}}),
     ),
     Part(
-        "episodes compared with those of as many turns (`stratified_grpo`)",
+        "episodes compared with those of equal length (`stratified_grpo`)",
         Arm("stratified_grpo", {"stratified_grpo": {**SUM, "scale_by_std": False}}),
     ),
-    Part("a baseline weighted by length, the own return included (`opo`)", Arm("opo", {"opo": SUM})),
+    Part("length-weighted baseline that contains the own return (`opo`)", Arm("opo", {"opo": SUM})),
     Part(
-        "an invalid action charged to its own turn, 0.1 (`dr_grpo`)",
+        "an invalid action penalised in its own turn, 0.1 (`dr_grpo`)",
         Arm("dr_grpo", {"dr_grpo": {"invalid_penalty": 0.1, "constant": 1.0}}),
         Objective(penalty=0.1),
     ),
     Part(
-        "an episode and one that branches off at its second turn: the common turn counts once, the mean depends on it "
+        "an episode and a branch from its second turn: the shared turn counts once, the mean depends on it "
         "(`arpo`, returns of 0 and 1)",
         Arm("arpo", {"arpo": SUM}, Rules(is_binary=True), collects=False),
         is_branched=True,
     ),
     Part("whitening over the tokens of the batch (`ppo`)", _ppo({"whiten": True})),
-    Part("a critic's value where an episode was cut off (`ppo`)", _ppo({"bootstrap_truncated": True})),
-    Part("a decay of 0.95, with a critic that is far from right (`ppo`)", _ppo({"lam": 0.95})),
+    Part("bootstrapping truncated episodes from a critic (`ppo`)", _ppo({"bootstrap_truncated": True})),
+    Part("lambda 0.95 with an inaccurate critic (`ppo`)", _ppo({"lam": 0.95})),
     Part(
-        "a discount of 0.95 a turn, by which later turns are not weighted (`turn_ppo`)",
+        "a discount of 0.95 per turn, by which turns are not weighted (`turn_ppo`)",
         Arm("turn_ppo", {"turn_ppo": {**TURNS, "gamma": 0.95}}),
         Objective(discount=0.95),
     ),
@@ -97,13 +97,13 @@ PARTS: dict[str, list[Part]] = {
     "credit": [part._replace(in_limit=not part.is_branched) for part in CREDIT],
     "normalisation": [Part(f"`{name}`", _rloo({"normalisation": name}), in_limit=True) for name in NORMALISATIONS],
     "ratio": [
-        Part("`token`, advantages of tokens from a critic", _ppo({})),
+        Part("`token`, token advantages from a critic", _ppo({})),
         Part("`turn_geometric_by_token`, the same advantages", _ppo({"ratio": "turn_geometric_by_token"})),
         Part("`turn_geometric`, the same advantages", _ppo({"ratio": "turn_geometric"})),
-        Part("`turn_geometric`, one advantage a turn", _rloo({"ratio": "turn_geometric"})),
-        Part("`turn_product`, one advantage a turn, not shared among its tokens", _rloo({"ratio": "turn_product"})),
+        Part("`turn_geometric`, one advantage per turn", _rloo({"ratio": "turn_geometric"})),
+        Part("`turn_product`, one advantage per turn, not divided among its tokens", _rloo({"ratio": "turn_product"})),
         Part(
-            "`turn_product` in `turn_ppo`, which shares it among its tokens",
+            "`turn_product` in `turn_ppo`, which divides it among its tokens",
             Arm("turn_ppo", {"turn_ppo": TURNS}),
         ),
         Part("`turn_geometric` in `turn_ppo`", Arm("turn_ppo", {"turn_ppo": {**TURNS, "ratio": "turn_geometric"}})),
