@@ -19,7 +19,13 @@ from turngym.envs.registration import games, specs
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("words", [(), ("--compensated",)], ids=["sums of this Python", "sums of Python 3.12"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param((), id="sums of this Python"),
+        pytest.param(("--compensated",), id="sums of Python 3.12", marks=pytest.mark.integration),
+    ],
+)
 def test_every_id_has_the_hash_that_was_recorded(words: tuple[str, ...]) -> None:
     """In a process of its own: tables that the rules keep are computed with its sums, and not kept for other tests."""
     script = ROOT / "tests" / "support" / "rule_hashes.py"

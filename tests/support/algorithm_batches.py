@@ -10,6 +10,7 @@ from torch import Tensor
 
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.trainers.algorithms import ALGORITHMS, build
+from turngym.trainers.algorithms.base.modifier import Modifier
 from turngym.trainers.core.algorithm import Algorithm, Credit, LossInputs, Need, Term
 from turngym.trainers.core.columns import lay_out_column
 from turngym.trainers.core.turn_table import TurnTable, turn_table
@@ -91,6 +92,25 @@ def made(variant: str) -> Algorithm[Any]:
     algorithm.begin_iteration(3, 10)
     algorithm.observe({"entropy_nested": 0.5, "entropy_turn_0": 0.5, "entropy_turn_1": 0.6, "entropy_turn_2": 0.4})
     return algorithm
+
+
+def loss_path(variant: str) -> tuple[object, ...]:
+    """Code and settings that compute a variant's loss; variants with equal paths differ only in their credit."""
+    algorithm: Any = made(variant)
+    path: list[object] = [algorithm.needs & {Need.VALUES, Need.ENTROPY, Need.REFERENCE_LOGPROBS}, variant in PLAIN]
+    while True:
+        kind, config = type(algorithm), algorithm.config
+        path += [kind.loss, kind.surrogate, kind.transform_gradients]
+        path += [getattr(config, name, None) for name in ("ratio", "objective", "normalisation", "gradient", "form")]
+        path += [bool(getattr(config, name, 0)) for name in ("dual_clip", "kl_coef", "entropy_coef")]
+        if not isinstance(algorithm, Modifier):
+            return tuple(path)
+        algorithm = algorithm.base
+
+
+BY_LOSS_PATH = {loss_path(variant): variant for variant in sorted(VARIANTS, reverse=True)}
+LOSSES = pytest.mark.parametrize("variant", sorted(BY_LOSS_PATH.values()))
+"""One variant for each way of computing a loss."""
 
 
 def episodes(seed: int = 0, **fixed: Any) -> list[Trajectory]:

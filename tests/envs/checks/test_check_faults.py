@@ -2,6 +2,7 @@
 
 import contextlib
 import random
+import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -32,7 +33,11 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Wait less for what will not end, and undo what the faulty environments leave."""
     monkeypatch.setattr("turngym.envs.checks.leaks.PATIENCE_SECONDS", 0.1)
     state = random.getstate(), np.random.get_state()
-    yield
+    with tempfile.TemporaryDirectory(prefix="caves-") as folder:  # sockets lie there too, so its path must be short
+        monkeypatch.setenv("TMPDIR", folder)
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        yield
+        monkeypatch.undo()
     random.setstate(state[0])
     np.random.set_state(state[1])
     faulty_worlds.tidy()

@@ -1,11 +1,11 @@
-"""Every registered method has the same gradient in rows, packed rows and token trees."""
+"""Methods of every kind have the same gradient in rows, packed rows and token trees."""
 
 import copy
 from collections.abc import Iterator
 
 import pytest
 import torch
-from algorithm_batches import EVERY, made
+from algorithm_batches import LOSSES, made
 from layout_batches import exact_norms, token_episodes, wide_model
 from torch import Tensor
 
@@ -57,7 +57,7 @@ def gradients(
     return [torch.zeros_like(p) if p.grad is None else p.grad.clone() for p in parameters]
 
 
-@EVERY
+@LOSSES
 def test_every_method_has_the_same_gradient_in_every_layout(
     variant: str, model: LanguageModel, trajectories: list[Trajectory]
 ) -> None:

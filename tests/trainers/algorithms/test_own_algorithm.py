@@ -33,7 +33,7 @@ TINY = TrainConfig(
     control=False,
     embedded=EmbeddedConfig(hidden_size=16, layers=1, heads=2, vocabulary=340),
     warmup=SupervisedConfig(demonstrations=10, epochs=1),
-    rollout=RolloutConfig(groups=2, group_size=3),
+    rollout=RolloutConfig(groups=2, group_size=3, max_new_tokens=3),
     evaluation=EvaluationConfig(0, 0, 1),
 )
 

@@ -37,7 +37,7 @@ SMALL = TrainConfig(
     control=False,
     embedded=EmbeddedConfig(hidden_size=16, layers=1, heads=2, vocabulary=340),
     warmup=SupervisedConfig(demonstrations=20, epochs=2),
-    rollout=RolloutConfig(groups=3, group_size=3),
+    rollout=RolloutConfig(groups=3, group_size=3, max_new_tokens=3),
     evaluation=EvaluationConfig(episodes=10, every=3, curve_episodes=5),
 )
 WALL_CLOCK = ("time/",)
@@ -82,6 +82,19 @@ def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(whole: Pat
     assert numbers(tmp_path / "other") != numbers(whole)
 
 
+KILLED = """
+import json, os, signal, sys
+from turngym.trainers.loop.job import train
+from turngym.trainers.settings.config import config_from_json
+
+def kill(model, record):
+    if record["iteration"] + 1 == int(sys.argv[3]):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+train(config_from_json(json.loads(sys.argv[1])), sys.argv[2], watch=kill)
+"""
+
+
 @pytest.mark.parametrize(
     ("algorithm", "refresh_every", "checkpoint_every", "lora_rank", "precision"),
     [
@@ -100,25 +113,16 @@ def test_a_killed_run_goes_on_to_the_same_numbers(
     A sampler that is held back for three iterations is one iteration old at the checkpoint after four.
     """
     rollout = replace(SMALL.rollout, refresh_every=refresh_every)
-    few = replace(SMALL, iterations=8, checkpoint_every=checkpoint_every, evaluation=EvaluationConfig(0, 0, 1))
+    few = replace(SMALL, iterations=6, checkpoint_every=checkpoint_every, evaluation=EvaluationConfig(0, 0, 1))
     config = replace(few, algorithm=algorithm, rollout=rollout, lora_rank=lora_rank, precision=precision)
     if lora_rank:  # with a reference policy
         config = replace(config, algorithm_options={algorithm: {"kl_coef": 0.1}})
     train(config, tmp_path / "whole")
-    script = (
-        "import json, sys; from pathlib import Path; from turngym.trainers.settings.config import config_from_json;"
-        "from turngym.trainers.loop.job import train;"
-        "train(config_from_json(json.loads(sys.argv[1])), Path(sys.argv[2]))"
-    )
-    killed = tmp_path / "killed"
-    process = subprocess.Popen([sys.executable, "-c", script, json.dumps(config.as_json()), str(killed)])
-    deadline = time.monotonic() + 600
-    while not all_checkpoints(killed / "checkpoints") and time.monotonic() < deadline:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL, "the run ended before it was killed"
-    done = len(RunFolder(killed).metrics())
-    assert 2 <= done < 8
+    killed, done = tmp_path / "killed", checkpoint_every + 1
+    words = [json.dumps(config.as_json()), str(killed), str(done)]
+    process = subprocess.run([sys.executable, "-c", KILLED, *words], check=False)
+    assert process.returncode == -signal.SIGKILL, "the run ended before it was killed"
+    assert len(RunFolder(killed).metrics()) == done and len(all_checkpoints(killed / "checkpoints")) == 1
     train(config, killed, resume=True)
     assert numbers(killed) == numbers(tmp_path / "whole")
 

@@ -26,6 +26,7 @@ OPTIONS = {
     "warmup.demonstrations": "0",
     "rollout.groups": "2",
     "rollout.group-size": "3",
+    "rollout.max-new-tokens": "2",
     "evaluation.episodes": "0",
     "evaluation.every": "0",
 }

@@ -10,6 +10,7 @@ import pytest
 from reward_games import line_episodes, walk
 
 from turngym.__main__ import main
+from turngym.agents.models.embedded import EmbeddedConfig
 from turngym.agents.trajectory import Branch, Trajectory
 from turngym.errors import CheckpointError, ConfigError
 from turngym.terminal.console import Console
@@ -33,7 +34,8 @@ SMALL = TrainConfig(
     control=False,
     checkpoint_every=1,
     warmup=SupervisedConfig(epochs=2, demonstrations=10),
-    rollout=RolloutConfig(groups=2, group_size=4),
+    embedded=EmbeddedConfig(hidden_size=16, layers=1, heads=2, vocabulary=340),
+    rollout=RolloutConfig(groups=2, group_size=4, max_new_tokens=3),
     evaluation=EvaluationConfig(episodes=0, every=0),
 )
 
