@@ -10,7 +10,7 @@ import os
 import sys
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 import gymnasium
 import numpy as np
@@ -20,9 +20,13 @@ from turngym.envs.instances import canonical_text, instance_hash, split_of
 from turngym.envs.snapshots import SnapshotEnv
 from turngym.envs.spaces import Unicode
 from turngym.errors import BrokenCode, ConfigError, EpisodeOver, SnapshotUnsupported, nearest
+from turngym.options import Options as BaseOptions
+from turngym.options import between
 from turngym.types import SPLITS, JSONValue
 
 ObsT = TypeVar("ObsT")
+MaxTurns: TypeAlias = Annotated[int, between(1, 100_000)]
+Reward: TypeAlias = Annotated[float, between(-1e6, 1e6)]
 InstanceT = TypeVar("InstanceT")
 
 _MAX_DRAWS = 10_000
@@ -100,14 +104,8 @@ class TextEnv(SnapshotEnv[ObsT]):
     of ``initial_state``, and ``save_state()`` and ``load_state(state)`` with it. All randomness comes from
     ``self.np_random``, the argument of ``initial_state``. Names with a leading underscore belong to this class.
 
-    Args:
-        max_turns: Turns after which an unfinished episode is truncated, at least 1.
-        split: Which share of the instances to sample from: ``"train"``, ``"dev"`` or ``"test"``.
-        env_id: The registered id; filled in by ``gymnasium.make``.
-        render_mode: ``"ansi"`` or None.
-
-    Raises:
-        ConfigError: An option is out of its range.
+    Options are declared in a nested class ``Options(TextEnv.Options)``; ``setup()`` prepares what follows from
+    ``self.options``. The constructor takes them by name, with ``env_id`` and ``render_mode``.
 
     >>> class HotCold(TextEnv[str]):
     ...     instructions = "Guess a number from 0 to 999."
@@ -123,7 +121,22 @@ class TextEnv(SnapshotEnv[ObsT]):
     ('Guess the number.', 'No.')
     """
 
-    __slots__ = ("action_space", "observation_space", "render_mode", "split")
+    class Options(BaseOptions):
+        """Options of every environment."""
+
+        max_turns: MaxTurns = 20
+        """Turns after which an unfinished episode is truncated."""
+        split: str = "train"
+        """Share of the instances to sample from: ``"train"``, ``"dev"`` or ``"test"``."""
+
+        @property
+        def turn_limit(self) -> int:
+            """Turns after which an episode is truncated, where ``max_turns`` may be None."""
+            return self.max_turns
+
+    options: Options
+    __slots__ = ("action_space", "observation_space", "options", "render_mode", "split")
+    _also_takes = (("env_id", "", "str"), ("render_mode", None, "str | None"))
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012  (gymnasium declares it so)
     state: JSONValue = None
     """State of the episode, unless the environment overrides ``save_state`` and ``load_state``."""
@@ -158,21 +171,21 @@ class TextEnv(SnapshotEnv[ObsT]):
             return f"it has no split {str(split)[:60]!r}"
         return super().misfit(options, defaults)
 
-    def __init__(
-        self, *, max_turns: int = 20, split: str = "train", env_id: str = "", render_mode: str | None = None
-    ) -> None:
+    def __init__(self, *positional: Any, env_id: str = "", render_mode: str | None = None, **options: Any) -> None:
         self.env_id = env_id or f"{_place_of(type(self))}:{type(self).__qualname__}"
-        self.require("max_turns", max_turns, 1, 100_000)
-        if not isinstance(max_turns, int):
-            raise ConfigError(f"max_turns of {self.env_id} must be a whole number, got {max_turns!r}.")
-        if split not in self.splits:
-            raise ConfigError(f"{self.env_id} has no split {split!r}. {nearest(split, self.splits)}")
+        self.options = self.Options.build(self.env_id, options, positional)
+        if self.takes_declared():
+            self.settings = self.recorded(vars(self.options))
+        if self.options.split not in self.splits:
+            raise ConfigError(
+                f"{self.env_id} has no split {self.options.split!r}. {nearest(self.options.split, self.splits)}"
+            )
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise ConfigError(
                 f"{self.env_id} cannot render {render_mode!r}: pass one of {self.metadata['render_modes']}."
             )
-        self.split = split
-        self.max_turns = max_turns
+        self.split = self.options.split
+        self.max_turns = self.options.turn_limit
         self.render_mode = render_mode
         self.observation_space = cast("gymnasium.Space[ObsT]", Unicode())
         self.action_space = Unicode()
@@ -182,6 +195,9 @@ class TextEnv(SnapshotEnv[ObsT]):
         self._success = -1
         self._action_is_valid = True
         self._observation: ObsT | None = None
+        self.setup()
+
+    _constructor = __init__
 
     # The hooks, overridden by subclasses.
 

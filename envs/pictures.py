@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box, Dict
@@ -24,45 +25,28 @@ class PictureEnv(TextEnv[Any]):
     text alone; the picture is rendered again from the state. It shows the current board, even where the text contains
     only what is new, and never a hidden fact. ``render_mode="rgb_array"`` gives the same picture.
 
-    A subclass implements ``render_image`` and calls ``set_frame`` in its ``__init__``, once the options are checked.
-
-    Args:
-        max_turns: Turns after which an unfinished episode is truncated.
-        split: Which share of the instances to sample from.
-        env_id: The registered id.
-        render_mode: ``"ansi"``, ``"rgb_array"`` or None.
-        image: Whether the observation holds the picture.
-
-    Raises:
-        ConfigError: An option is out of its range.
+    A subclass implements ``render_image`` and calls ``set_frame`` in its ``setup``.
     """
 
-    __slots__ = ("_frame", "image")
+    class Options(TextEnv.Options):
+        """Options of every environment with pictures."""
+
+        image: bool = False
+        """Whether the observation holds the picture."""
+
+    options: Options
+    __slots__ = ("_frame",)
     metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012  (as declared)
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Record the options; without pictures the option ``image`` is left out, so that nothing recorded changes."""
-        self = super().__new__(cls, *args, **kwargs)
-        if self.settings.get("image") is False:
-            self.settings = {name: value for name, value in self.settings.items() if name != "image"}
-        return self
+    @classmethod
+    def recorded(cls, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Leave ``image`` out where it is False, so that what was recorded without pictures stays the same."""
+        return options if options.get("image") is not False else {k: v for k, v in options.items() if k != "image"}
 
-    def __init__(
-        self,
-        *,
-        max_turns: int,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-        image: bool = False,
-    ) -> None:
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
-        if not isinstance(image, bool):
-            raise ConfigError(f"image of {self.env_id} must be True or False, got {image!r}.")
-        self.image = image
-        self._frame = 1, 1
-        if image:  # on this instance alone: without pictures a step is TextEnv's own and costs nothing more
-            self.step = self._step_and_paint  # type: ignore[method-assign]
+    @property
+    def image(self) -> bool:
+        """Whether the observation holds the picture."""
+        return self.options.image
 
     @abstractmethod
     def render_image(self) -> NDArray[np.uint8]:
@@ -76,6 +60,8 @@ class PictureEnv(TextEnv[Any]):
         if self.image:
             box = Box(0, 255, (height, width, 3), np.uint8)
             self.observation_space = Dict(text=Unicode(), image=box)
+            # on this instance alone: without pictures a step is TextEnv's own and costs nothing more
+            self.step = self._step_and_paint  # type: ignore[method-assign]
 
     def _with_image(self, text: str) -> dict[str, Any]:
         return {"text": text, "image": self.render_image()}

@@ -10,10 +10,12 @@ import inspect
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
 from turngym.errors import ConfigError, nearest
+from turngym.options import Kind, kinds
+from turngym.options import Options as BaseOptions
 from turngym.signatures import constructor_signature
 
 _NOT_SETTINGS = ("env_id", "render_mode")
@@ -69,15 +71,22 @@ class Declared:
         """
         if cls.file_options is None:
             return f"{cls.__name__} is not declared safe for files of others to ask for"
-        parameters = constructor_signature(cls).parameters
+        parameters, declared = constructor_signature(cls).parameters, cls.declared_kinds()
         for name, value in options.items():
             known = parameters.get(name)
             if known is None or known.kind in (known.VAR_KEYWORD, known.VAR_POSITIONAL):
                 return f"it has no option {name[:_SHOWN]!r}"
-            default = (defaults or {}).get(name, known.default)
-            if not (_same(value, default) or _fits(value, str(known.annotation), cls.file_options.get(name))):
+            default, allowed = (defaults or {}).get(name, known.default), cls.file_options.get(name)
+            kind = declared.get(name)
+            is_safe = _fits(value, str(known.annotation), allowed) if kind is None else _is_safe(value, kind, allowed)
+            if not (_same(value, default) or is_safe):
                 return f"the option {name}={str(value)[:_SHOWN]!r} is not one that a file may ask for"
         return ""
+
+    @classmethod
+    def declared_kinds(cls) -> Mapping[str, Kind]:
+        """Return what each option must be, where the options are declared."""
+        return {}
 
     @classmethod
     def misfit(cls, options: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> str:
@@ -91,18 +100,39 @@ class Declared:
         >>> Door.misfit({"width": "wide"})
         "the option width='wide' is none that Door takes"
         """
-        parameters = inspect.signature(cls).parameters
+        parameters, declared = constructor_signature(cls).parameters, cls.declared_kinds()
         is_open = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
         for name, value in options.items():
             known = parameters.get(name)
             if known is None:
                 if not is_open:
                     return f"it has no option {name[:_SHOWN]!r}"
-            elif not _same(value, (defaults or {}).get(name, known.default)) and _misfit(
-                value, str(known.annotation), (cls.file_options or {}).get(name)
-            ):
+                continue
+            allowed, kind = (cls.file_options or {}).get(name), declared.get(name)
+            if _same(value, (defaults or {}).get(name, known.default)):
+                continue
+            if _misfit(value, str(known.annotation), allowed) if kind is None else not _can_be(value, kind, allowed):
                 return f"the option {name}={str(value)[:_SHOWN]!r} is none that {cls.__name__} takes"
         return ""
+
+
+def _is_safe(value: Any, kind: Kind, allowed: re.Pattern[str] | None) -> bool:
+    """Return whether a file may give a declared option a value."""
+    items = value if isinstance(value, list) else [value]
+    return kind.accepts(value) and len(items) <= _MOST_ITEMS and all(_is_plain(each, kind, allowed) for each in items)
+
+
+def _is_plain(value: Any, kind: Kind, allowed: re.Pattern[str] | None) -> bool:
+    if isinstance(value, str):
+        return not kind.is_free or (allowed is not None and allowed.fullmatch(value) is not None)
+    return value is None or (isinstance(value, int | float) and _is_usual(value))
+
+
+def _can_be(value: Any, kind: Kind, allowed: re.Pattern[str] | None) -> bool:
+    """Return whether a declared option can have a value anywhere."""
+    if isinstance(value, str) and kind.is_free and allowed is not None:
+        return allowed.fullmatch(value) is not None
+    return kind.accepts(value)
 
 
 def _misfit(value: Any, annotation: str, allowed: re.Pattern[str] | None) -> bool:
@@ -137,8 +167,27 @@ def _same(value: Any, default: Any) -> bool:
         return False
 
 
+class _Signature:
+    """Signature of a class whose constructor takes its declared options."""
+
+    def __get__(self, instance: Any, owner: type[Configured]) -> inspect.Signature:
+        if not owner.takes_declared():
+            raise AttributeError("__signature__")  # then Python reads the class's own constructor
+        found: inspect.Signature | None = owner.__dict__.get("_signature")
+        if found is None:
+            others = [
+                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+                for name, default, annotation in owner._also_takes
+            ]
+            owner._signature = found = inspect.Signature([*owner.Options.parameters(), *others])
+        return found
+
+
 class Configured(Declared):
-    """Records its options before construction, and suggests the nearest name for an unknown option.
+    """Made from options, which it records: declared ones, or those of a constructor that the class defines itself.
+
+    A class with ``Options`` gets a constructor that takes them, checks them, and calls :meth:`setup`. A subclass may
+    define its own constructor instead, which passes the options of its base on.
 
     >>> class Door(Configured):
     ...     def __init__(self, width: int, colour: str = "green") -> None: ...
@@ -146,20 +195,51 @@ class Configured(Declared):
     {'width': 3, 'colour': 'green'}
     """
 
+    Options: ClassVar[type[BaseOptions]] = BaseOptions
+    """The options, declared as the fields of a class."""
+    __signature__ = _Signature()
+    _signature: ClassVar[inspect.Signature]
+    _constructor: ClassVar[Callable[..., None] | None] = None
+    """The constructor that takes the declared options."""
+    _also_takes: ClassVar[tuple[tuple[str, Any, str], ...]] = ()
+    """Name, default and annotation of what that constructor takes besides."""
     settings: Mapping[str, Any]
     """The options that this object was made with, defaults included."""
 
+    @classmethod
+    def takes_declared(cls) -> bool:
+        """Return whether the constructor takes the declared options, and is not one that a subclass defines itself."""
+        return cls.__init__ is cls._constructor
+
+    @classmethod
+    def declared_kinds(cls) -> Mapping[str, Kind]:
+        """Return what each option must be, where the options are declared."""
+        return kinds(cls.Options) if cls.takes_declared() else {}
+
+    def setup(self) -> None:
+        """Prepare what follows from ``self.options``, which have been checked; called once, by the constructor."""
+
+    @classmethod
+    def recorded(cls, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the options as snapshots, results and ruleset hashes record them."""
+        return options
+
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Record the options, so that a snapshot can tell whether it belongs here."""
+        """Record the options of a constructor that a subclass defines itself."""
         self = super().__new__(cls)
-        signature = constructor_signature(cls)
-        open_ended = [name for name, p in signature.parameters.items() if p.kind is p.VAR_KEYWORD]
-        for key in kwargs:
-            if key not in signature.parameters and not open_ended:
-                known = set(signature.parameters) - {"env_id"}
-                raise ConfigError(f"{cls.__name__} has no option {key!r}. {nearest(key, known)}")
-        bound = signature.bind_partial(*args, **kwargs)
-        bound.apply_defaults()
-        settings = {**bound.arguments, **(bound.arguments.get(open_ended[0], {}) if open_ended else {})}
-        self.settings = {k: v for k, v in settings.items() if k not in (*_NOT_SETTINGS, *open_ended)}
+        if cls.__init__ is not cls._constructor:
+            self.settings = cls.recorded(_bound(cls, args, kwargs))
         return self
+
+
+def _bound(cls: type[Configured], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
+    signature = constructor_signature(cls)
+    open_ended = [name for name, p in signature.parameters.items() if p.kind is p.VAR_KEYWORD]
+    for key in kwargs:
+        if key not in signature.parameters and not open_ended:
+            known = set(signature.parameters) - {"env_id"}
+            raise ConfigError(f"{cls.__name__} has no option {key!r}. {nearest(key, known)}")
+    bound = signature.bind_partial(*args, **kwargs)
+    bound.apply_defaults()
+    settings = {**bound.arguments, **(bound.arguments.get(open_ended[0], {}) if open_ended else {})}
+    return {k: v for k, v in settings.items() if k not in (*_NOT_SETTINGS, *open_ended)}

@@ -181,7 +181,8 @@ class Options:
         """Raise unless an option, or a value that follows from it, obeys a rule."""
         value = getattr(self, name) if value is None else value
         if not rule.holds(value):
-            raise _error(name, kinds(type(self))[name]._replace(rules=(rule,)), value)
+            kind = kinds(type(self))[name]
+            raise _error(name, Kind(kind.noun.removesuffix(" or None"), kind.read, (rule,)), value)
 
     @classmethod
     def build(cls, owner: str, given: Mapping[str, Any], positional: Sequence[Any] = ()) -> Self:

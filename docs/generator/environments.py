@@ -136,8 +136,10 @@ def _actions(env: Any) -> Iterator[str]:
 
 def _options(words: Words) -> Iterator[str]:
     yield 'In addition to `split="train" | "dev" | "test"` and `render_mode`:'
-    lines = ["| option | default | meaning |", "| --- | --- | --- |"]
-    lines += [f"| `{each.name}` | `{each.default}` | {each.description} |".replace("\n", " ") for each in words.options]
+    lines = ["| option | value | default | meaning |", "| --- | --- | --- | --- |"]
+    for each in words.options:
+        cells = f"`{each.name}`", each.value, f"`{each.default}`", each.description.replace("\n", " ")
+        lines.append(f"| {' | '.join(cells)} |")
     yield "\n".join(lines)
 
 

@@ -12,6 +12,8 @@ from typing import Any
 import docstring_parser
 
 from turngym.envs.registration import Spec, games, seat_id, specs
+from turngym.envs.settings import Configured
+from turngym.options import attribute_docs
 from turngym.signatures import constructor_signature
 
 SHELVES = {
@@ -36,6 +38,7 @@ class Option:
     """One keyword of an environment."""
 
     name: str
+    value: str
     default: str
     description: str
 
@@ -77,10 +80,10 @@ class Family:
         """Extras required by its ids."""
         return tuple(dict.fromkeys(extra for spec in self.ids.values() for extra in spec.extra.split(",") if extra))
 
-    def kind(self) -> type[Any]:
+    def kind(self) -> type[Configured]:
         """Import the class."""
         module, _, name = self.entry_point.partition(":")
-        found: type[Any] = getattr(importlib.import_module(module), name)
+        found: type[Configured] = getattr(importlib.import_module(module), name)
         return found
 
     def playable(self) -> Mapping[str, Spec]:
@@ -112,13 +115,17 @@ class Words:
     options: tuple[Option, ...]
 
 
-def words_of(kind: type) -> Words:
-    """Read the docstrings of a class and of its module, and the signature of its constructor."""
+def words_of(kind: type[Configured]) -> Words:
+    """Read the docstrings of a class, its module and its options, and the signature of its constructor."""
     parsed = docstring_parser.parse(inspect.getdoc(kind) or "", style=docstring_parser.DocstringStyle.GOOGLE)
-    described = {each.arg_name: _tidy(each.description or "") for each in parsed.params}
+    texts = {each.arg_name: each.description or "" for each in parsed.params}
+    if kind.takes_declared():
+        texts |= attribute_docs(kind.Options)
+    kinds = kind.declared_kinds()
+    described = {name: _tidy(text) for name, text in texts.items()}
     description = _without_examples(parsed.long_description or "")
     options = tuple(
-        Option(name, repr(given.default), described.get(name, ""))
+        Option(name, kinds[name].words if name in kinds else "", repr(given.default), described.get(name, ""))
         for name, given in constructor_signature(kind).parameters.items()
         if given.default is not inspect.Parameter.empty and name not in ("env_id", "render_mode", "split")
     )

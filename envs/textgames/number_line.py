@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from turngym.envs.core import Outcome
+from turngym.envs.core import MaxTurns, Outcome, Reward
 from turngym.envs.pictures import PictureEnv
 from turngym.envs.settings import worded
 from turngym.envs.textgames import drawing
-from turngym.envs.validation import refuse_task, require_running, require_whole
-from turngym.errors import ConfigError
+from turngym.envs.validation import refuse_task, require_running
+from turngym.options import OptionError, between
 from turngym.types import JSONValue
 
 _STEPS = {"+": 1, "-": -1, "+1": 1, "-1": -1}
@@ -64,24 +64,32 @@ class NumberLine(PictureEnv):
     The episode terminates at the target, which is the only success, and is truncated at ``max_turns``. A step off the
     line is not legal; it wastes a turn and leaves the position unchanged.
 
-    Args:
-        highest: Last number of the line, which begins at 0; 1 to 1,000.
-        step_reward: Reward of every turn.
-        away_reward: Added in a turn that does not bring the player closer to the target.
-        solve_reward: Reward for reaching the target.
-        max_turns: Turns after which the episode is truncated, at least ``highest``.
-        split: Accepted for consistency; every split samples from all pairs.
-        env_id: Registered id.
-        render_mode: ``"ansi"``, ``"rgb_array"`` or None.
-        image: Whether the observation is a dict of the text and a picture of the line.
-
-    Raises:
-        ConfigError: An option is out of its range, or the longest way takes more than ``max_turns`` turns.
-
     >>> env = NumberLine()
     >>> env.reset(seed=0)[0], env.expert_action()
     ('You are at 5. The target is 0.', '-')
     """
+
+    class Options(PictureEnv.Options):
+        highest: Annotated[int, between(1, 1000)] = 5
+        """Last number of the line, which starts at 0."""
+        step_reward: Reward = 0.0
+        """Reward of every turn."""
+        away_reward: Reward = 0.0
+        """Added in a turn that does not bring the player closer to the target."""
+        solve_reward: Reward = 1.0
+        """Reward for reaching the target."""
+        max_turns: MaxTurns = 10
+        """Turns after which the episode is truncated, at least ``highest``."""
+
+        def check(self) -> None:
+            if self.max_turns < self.highest:
+                raise OptionError(
+                    "max_turns",
+                    f"is {self.max_turns}, but the way from 0 to {self.highest} takes {self.highest} turns: "
+                    f"pass max_turns={self.highest} or a smaller highest.",
+                )
+
+    options: Options
 
     file_options = worded()
     beaten_by: ClassVar[Mapping[str, str]] = dict.fromkeys(
@@ -92,36 +100,16 @@ class NumberLine(PictureEnv):
         "walking in one direction reaches half of the targets, and random play turns back too often to get as far.",
     )
 
-    def __init__(
-        self,
-        highest: int = 5,
-        step_reward: float = 0.0,
-        away_reward: float = 0.0,
-        solve_reward: float = 1.0,
-        *,
-        max_turns: int = 10,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-        image: bool = False,
-    ) -> None:
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode, image=image)
-        require_whole(self.env_id, "highest", highest, 1, 1000)
-        for name, reward in (("step", step_reward), ("away", away_reward), ("solve", solve_reward)):
-            self.require(f"{name}_reward", reward, -1e6, 1e6)
-        if max_turns < highest:
-            raise ConfigError(
-                f"max_turns of {self.env_id} is {max_turns}, but the way from 0 to {highest} takes {highest} turns: "
-                f"pass max_turns={highest} or a smaller highest."
-            )
-        self.highest = highest
-        self.step_reward, self.away_reward, self.solve_reward = step_reward, away_reward, solve_reward
-        self._columns = min(highest + 1, _COLUMNS)
-        rows = -(-(highest + 1) // self._columns)
+    def setup(self) -> None:
+        options = self.options
+        self.highest = options.highest
+        self._columns = min(options.highest + 1, _COLUMNS)
+        rows = -(-(options.highest + 1) // self._columns)
         self.set_frame(rows * _SIDE, self._columns * _SIDE)
-        self.finite_instances = highest * (highest + 1)
+        self.finite_instances = options.highest * (options.highest + 1)
         self.instructions = (
-            f"You stand on a number line from 0 to {highest}. Reach the target in at most {max_turns} turns.\n"
+            f"You stand on a number line from 0 to {self.highest}. "
+            f"Reach the target in at most {self.max_turns} turns.\n"
             "+ takes you one number up, - one number down. You cannot leave the line. Answer with + or - only."
         )
 
@@ -142,14 +130,14 @@ class NumberLine(PictureEnv):
     def apply_action(self, action: str) -> Outcome[str]:
         step = _STEPS.get(action.strip())
         if step is None:
-            return Outcome(_UNKNOWN + self._board, self.step_reward, action_is_valid=False)
+            return Outcome(_UNKNOWN + self._board, self.options.step_reward, action_is_valid=False)
         before, target = self._position, self._target
         if 0 <= before + step <= self.highest:
             self._stand(before + step)
         if self._position == target:
-            return Outcome(self._board, self.step_reward + self.solve_reward, True, True)
+            return Outcome(self._board, self.options.step_reward + self.options.solve_reward, True, True)
         is_nearer = abs(self._position - target) < abs(before - target)
-        return Outcome(self._board, self.step_reward + (0.0 if is_nearer else self.away_reward))
+        return Outcome(self._board, self.options.step_reward + (0.0 if is_nearer else self.options.away_reward))
 
     def anchor(self) -> str:
         return self._board

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import Annotated, Literal
 
 import numpy as np
 
-from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.core import MaxTurns, Outcome, Reward, TextEnv
 from turngym.envs.settings import worded
-from turngym.envs.validation import refuse_task, require_choice, require_running, require_whole
-from turngym.errors import ConfigError
+from turngym.envs.validation import refuse_task, require_running
+from turngym.options import OptionError, between
 from turngym.types import JSONValue
 
 PEGS = "ABC"
@@ -117,55 +118,44 @@ class TowerOfHanoi(TextEnv[str]):
     The episode terminates when all discs lie on peg C, which is the only success, and is truncated at ``max_turns``.
     An illegal move changes nothing and is answered with the rule that it breaks.
 
-    Args:
-        discs: Number of discs, 2 to 8.
-        start: ``"tower"`` for all discs on peg A, ``"random"`` for any unsolved placement.
-        step_reward: Reward of every turn.
-        solve_reward: Reward for the finished tower.
-        max_turns: Turns after which the episode is truncated, at least ``2**discs - 1``; None for twice that.
-        split: Accepted for consistency; every split samples from all placements, because a solution from one passes
-            through others.
-        env_id: Registered id.
-        render_mode: ``"ansi"`` or None.
-
-    Raises:
-        ConfigError: An option is out of its range, or the turn limit too low for a solution.
-
     >>> env = TowerOfHanoi(discs=2)
     >>> env.reset(seed=0)[0]
     'A: 2 1\nB:\nC:'
     """
 
+    class Options(TextEnv.Options):
+        discs: Annotated[int, between(2, 8)] = 3
+        """Number of discs."""
+        start: Literal["tower", "random"] = "tower"
+        """``"tower"`` for all discs on peg A, ``"random"`` for any unsolved placement."""
+        step_reward: Reward = 0.0
+        """Reward of every turn."""
+        solve_reward: Reward = 1.0
+        """Reward for the finished tower."""
+        max_turns: MaxTurns | None = None  # type: ignore[assignment]  # as turn_limit says
+        """Turns after which the episode is truncated, at least ``2**discs - 1``; None for twice that."""
+
+        @property
+        def turn_limit(self) -> int:
+            return self.max_turns or 2 * ((1 << self.discs) - 1)
+
+        def check(self) -> None:
+            if self.turn_limit < (longest := (1 << self.discs) - 1):
+                raise OptionError(
+                    "max_turns",
+                    f"is {self.max_turns}, but {self.discs} discs can need {longest} moves: "
+                    f"pass max_turns={longest} or more, or fewer discs.",
+                )
+
+    options: Options
+
     file_options = worded("start")
 
-    def __init__(
-        self,
-        discs: int = 3,
-        start: str = "tower",
-        step_reward: float = 0.0,
-        solve_reward: float = 1.0,
-        *,
-        max_turns: int | None = None,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-    ) -> None:
-        longest = (1 << discs) - 1 if isinstance(discs, int) and 0 < discs < 10 else 1
-        limit = 2 * longest if max_turns is None else max_turns
-        super().__init__(max_turns=limit, split=split, env_id=env_id, render_mode=render_mode)
-        require_whole(self.env_id, "discs", discs, 2, 8)
-        require_choice(self.env_id, "start", start, ("tower", "random"))
-        for name, reward in (("step", step_reward), ("solve", solve_reward)):
-            self.require(f"{name}_reward", reward, -1e6, 1e6)
-        if limit < longest:
-            raise ConfigError(
-                f"max_turns of {self.env_id} is {limit}, but {discs} discs can need {longest} moves: "
-                f"pass max_turns={longest} or more, or fewer discs."
-            )
-        self.num_discs, self.start = discs, start
-        self._finished = (2,) * discs
-        self.step_reward, self.solve_reward = step_reward, solve_reward
-        self.finite_instances = 1 if start == "tower" else 3**discs - 1
+    def setup(self) -> None:
+        options = self.options
+        self.num_discs, self.start = options.discs, options.start
+        self._finished = (2,) * options.discs
+        self.finite_instances = 1 if options.start == "tower" else 3**options.discs - 1
         self.instructions = _RULES
 
     def begin(self, task: str | int | None) -> str:
@@ -188,11 +178,11 @@ class TowerOfHanoi(TextEnv[str]):
             return self._refusal(after)
         self._discs = after
         if after == self._finished:
-            return Outcome(pegs_text(after), self.step_reward + self.solve_reward, True, True)
-        return Outcome(pegs_text(after), self.step_reward)
+            return Outcome(pegs_text(after), self.options.step_reward + self.options.solve_reward, True, True)
+        return Outcome(pegs_text(after), self.options.step_reward)
 
     def _refusal(self, note: str) -> Outcome[str]:
-        return Outcome(f"{note}\n{pegs_text(self._discs)}", self.step_reward, action_is_valid=False)
+        return Outcome(f"{note}\n{pegs_text(self._discs)}", self.options.step_reward, action_is_valid=False)
 
     def anchor(self) -> str:
         return pegs_text(self._discs)

@@ -47,7 +47,7 @@ def test_a_subclass_may_pass_options_on_and_its_snapshot_knows_them() -> None:
 
 
 def test_an_unknown_option_is_named_with_its_nearest() -> None:
-    with pytest.raises(ConfigError, match=r"Sokoban has no option 'boxs'\. Did you mean 'boxes'\?"):
+    with pytest.raises(ConfigError, match=r"Sokoban-v0 has no option 'boxs'\. Did you mean 'boxes'\?"):
         gymnasium.make("turngym/Sokoban-v0", boxs=2)
 
 

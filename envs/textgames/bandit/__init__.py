@@ -6,8 +6,6 @@ from turngym.exports import lazy_names
 
 if TYPE_CHECKING:
     from turngym.envs.textgames.bandit.env import (
-        MOST_ARMS,
-        PLAYERS,
         ArmedBandit,
         BernoulliBandit,
         GaussianBandit,
@@ -17,8 +15,6 @@ else:
         __name__,
         {
             "turngym.envs.textgames.bandit.env": (
-                "MOST_ARMS",
-                "PLAYERS",
                 "ArmedBandit",
                 "BernoulliBandit",
                 "GaussianBandit",
@@ -26,4 +22,4 @@ else:
         },
     )
 
-__all__ = ["MOST_ARMS", "PLAYERS", "ArmedBandit", "BernoulliBandit", "GaussianBandit"]
+__all__ = ["ArmedBandit", "BernoulliBandit", "GaussianBandit"]

@@ -7,47 +7,66 @@ every turn and arm are derived from a key sampled at the reset, so all members o
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
 from turngym.arithmetic import float_sum
-from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.core import MaxTurns, Outcome, TextEnv
 from turngym.envs.textgames.bandit.scenarios import Scenario
-from turngym.envs.validation import refuse_task, require_choice, require_running, require_whole
-from turngym.errors import ConfigError
+from turngym.envs.validation import refuse_task, require_running
+from turngym.options import OptionError, between
 from turngym.seeding import stream
 from turngym.types import JSONValue
 
-VIEWS = ("history", "summary", "guide")
 _KEYS = 2**62
 
 
 class Bandit(TextEnv[str]):
     """The part of a bandit that does not depend on where its rewards come from.
 
-    A subclass calls ``_set_story`` in its ``__init__``, draws an instance in ``_deal`` and says in ``_gaps`` what each
+    A subclass calls ``_set_story`` in its ``setup``, draws an instance in ``_deal`` and says in ``_gaps`` what each
     arm costs in a turn.
-
-    Args:
-        arms: How many arms there are.
-        horizon: Pulls of an episode; the episode terminates after the last one.
-        view: ``"history"`` shows each reward, ``"summary"`` also a table of counts and means, ``"guide"`` also the
-            bonus and the value that UCB gives each arm.
-        on_invalid: Handling of an action that names no arm: ``"ask_again"`` pulls nothing, ``"replace"`` pulls a random
-            arm, sampled at the reset. Either way the action is invalid.
-        expert: The reference player of ``expert_action``.
-        players: The reference players that there are.
-        success_share: The episode is a success if its regret is at most this share of what random play expects.
-        most_arms: Largest number of arms.
-        max_turns: Turns after which the episode is truncated; None for twice the horizon, or the horizon if
-            invalid actions are replaced.
-        split: Share of the instances to draw from.
-        env_id: Registered id.
-        render_mode: ``"ansi"`` or None.
-
-    Raises:
-        ConfigError: An option is out of its range.
     """
+
+    class Options(TextEnv.Options):
+        arms: int = 5
+        """Number of arms."""
+        horizon: int = 50
+        """Pulls of an episode, at least ``arms``; the episode terminates after the last one."""
+        view: Literal["history", "summary", "guide"] = "history"
+        """``"history"`` shows each reward, ``"summary"`` also a table of counts and means, ``"guide"`` also the bonus
+        and the value that UCB gives each arm."""
+        on_invalid: Literal["replace", "ask_again"] = "ask_again"
+        """Handling of an action that names no arm: ``"ask_again"`` pulls nothing, ``"replace"`` pulls a random arm,
+        sampled at the reset. Either way the action is invalid."""
+        expert: str = "ucb"
+        """Reference player of ``expert_action``."""
+        success_share: Annotated[float, between(0.0, 1.0)] = 0.75
+        """Largest share of the regret of random play that is a success."""
+        max_turns: MaxTurns | None = None  # type: ignore[assignment]  # as turn_limit says
+        """Turns after which the episode is truncated; None for twice the horizon, or the horizon if invalid actions
+        are replaced."""
+
+        most_arms: ClassVar[int]
+        """Largest number of arms."""
+
+        @property
+        def turn_limit(self) -> int:
+            asks_again = self.on_invalid == "ask_again"
+            return self.max_turns or (self.horizon * 2 if asks_again else self.horizon)
+
+        def check(self) -> None:
+            self.require("arms", between(2, self.most_arms))
+            self.require("horizon", between(self.arms, 50_000))
+            if self.turn_limit < self.horizon:
+                raise OptionError(
+                    "max_turns",
+                    f"is {self.max_turns}, but the episode ends after {self.horizon} pulls: pass "
+                    f"horizon={self.max_turns} for a shorter one.",
+                )
+
+    options: Options
 
     __slots__ = (
         "_arm_of",
@@ -62,41 +81,12 @@ class Bandit(TextEnv[str]):
         "sums",
     )
 
-    def __init__(
-        self,
-        *,
-        arms: int,
-        horizon: int,
-        view: str,
-        on_invalid: str,
-        expert: str,
-        players: tuple[str, ...],
-        success_share: float,
-        most_arms: int,
-        max_turns: int | None,
-        split: str,
-        env_id: str,
-        render_mode: str | None,
-    ) -> None:
-        name = env_id or type(self).__name__
-        require_whole(name, "arms", arms, 2, most_arms)
-        require_whole(name, "horizon", horizon, arms, 50_000)
-        asks_again = on_invalid == "ask_again"
-        turns = (horizon * 2 if asks_again else horizon) if max_turns is None else max_turns
-        super().__init__(max_turns=turns, split=split, env_id=env_id, render_mode=render_mode)
-        require_choice(self.env_id, "view", view, VIEWS)
-        require_choice(self.env_id, "on_invalid", on_invalid, ("replace", "ask_again"))
-        require_choice(self.env_id, "expert", expert, players)
-        self.require("success_share", success_share, 0.0, 1.0)
-        if turns < horizon:
-            raise ConfigError(
-                f"max_turns of {self.env_id} is {turns}, but the episode ends after {horizon} pulls: pass "
-                f"horizon={turns} for a shorter one."
-            )
-        self.arms, self.horizon, self.view, self.expert = arms, horizon, view, expert
-        self.success_share = success_share
-        self.score_range = (1.0 - arms, 1.0)  # no gap is larger than the sum of all of them
-        self._asks_again = asks_again
+    def setup(self) -> None:
+        options = self.options
+        self.arms, self.horizon, self.view, self.expert = options.arms, options.horizon, options.view, options.expert
+        self.success_share = options.success_share
+        self.score_range = (1.0 - options.arms, 1.0)  # no gap is larger than the sum of all of them
+        self._asks_again = options.on_invalid == "ask_again"
 
     def _set_story(self, scenario: Scenario, names: tuple[str, ...], more: str) -> None:
         """Write the instructions and fix the names of the arms."""

@@ -8,6 +8,7 @@ pulls, and needs no data set.
 from __future__ import annotations
 
 import hashlib
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from turngym.envs.textgames.bandit.readers import (
     readers,
 )
 from turngym.envs.textgames.bandit.scenarios import Scenario
+from turngym.options import between
 from turngym.seeding import stream
 from turngym.types import JSONValue
 
@@ -47,63 +49,31 @@ class ContextualBandit(Bandit):
     turn is the best for its reader. The splits have different readers. Titles carry no information: the themes are
     sampled from the seed. The anchor holds the books, the reader and what is known, with the ratings as a hash.
 
-    Args:
-        arms: How many books there are, 2 to 30.
-        noise: Standard deviation of a rating around its mean.
-        horizon: Readers of an episode, at least ``arms``.
-        view: ``"history"`` shows each rating, ``"summary"`` also a table of counts and means, ``"guide"`` also the
-            estimate for the reader and the bonus that LinUCB gives each book.
-        on_invalid: Handling of an action that names no book: ``"ask_again"`` or ``"replace"``.
-        expert: Reference player of ``expert_action``: ``"ucb"`` for LinUCB, ``"greedy"`` for LinUCB without bonus.
-        success_share: Largest share of the regret of random play that is a success, 0 to 1.
-        max_turns: Turns after which the episode is truncated; None for twice the horizon, or the horizon if
-            invalid actions are replaced.
-        split: Share of the instances, and of the readers, to sample from.
-        env_id: Registered id.
-        render_mode: ``"ansi"`` or None.
-
-    Raises:
-        ConfigError: An option is out of its range.
-
     >>> env = ContextualBandit(arms=2)
     >>> env.reset(seed=0)[0].splitlines()[1:3]
     ['the salt lantern: much romance, some humour', 'nine doors: much adventure, some romance']
     """
 
+    class Options(Bandit.Options):
+        arms: int = 10
+        """Number of books, 2 to 30."""
+        noise: Annotated[float, between(0.0, 10.0)] = 0.5
+        """Standard deviation of a rating around its mean."""
+        view: Literal["history", "summary", "guide"] = "history"
+        """``"history"`` shows each rating, ``"summary"`` also a table of counts and means, ``"guide"`` also the
+        estimate for the reader and the bonus that LinUCB gives each book."""
+        expert: Literal["ucb", "greedy"] = "ucb"
+        """Reference player of ``expert_action``: ``"ucb"`` for LinUCB, ``"greedy"`` for LinUCB without bonus."""
+        most_arms = len(TITLES)
+
+    options: Options
+
     file_options = worded("view", "on_invalid", "expert")
 
-    def __init__(
-        self,
-        arms: int = 10,
-        noise: float = 0.5,
-        horizon: int = 50,
-        view: str = "history",
-        on_invalid: str = "ask_again",
-        expert: str = "ucb",
-        success_share: float = 0.75,
-        *,
-        max_turns: int | None = None,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(
-            arms=arms,
-            horizon=horizon,
-            view=view,
-            on_invalid=on_invalid,
-            expert=expert,
-            players=("ucb", "greedy"),
-            success_share=success_share,
-            most_arms=len(TITLES),
-            max_turns=max_turns,
-            split=split,
-            env_id=env_id,
-            render_mode=render_mode,
-        )
-        self.require("noise", noise, 0.0, 10.0)
-        self.noise = noise
-        self._set_story(_STORY, TITLES[:arms], _MORE)
+    def setup(self) -> None:
+        super().setup()
+        self.noise = self.options.noise
+        self._set_story(_STORY, TITLES[: self.arms], _MORE)
 
     def _deal(self) -> None:
         keys, themes = self.draw(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,9 @@ from turngym.envs.settings import worded
 from turngym.envs.textgames.bandit.base import Bandit
 from turngym.envs.textgames.bandit.players import bonus, greedy, thompson_bernoulli, thompson_gaussian, ucb
 from turngym.envs.textgames.bandit.scenarios import SCENARIOS
-from turngym.envs.validation import require_choice
+from turngym.options import between, one_of
 from turngym.seeding import stream
 from turngym.types import JSONValue
-
-PLAYERS = ("ucb", "thompson", "greedy")
-MOST_ARMS = 20
-
 
 _SAME_ARM = (
     "one arm throughout is the best one in some episodes, which random play, spread over all arms, never matches."
@@ -34,6 +30,15 @@ _SAME_ARM = (
 
 class ArmedBandit(Bandit):
     """A bandit whose arms keep their means: what the Bernoulli and the Gaussian one share."""
+
+    class Options(Bandit.Options):
+        scenario: Annotated[str, one_of(*SCENARIOS)] = "buttons"
+        """Names of the arms."""
+        expert: Literal["ucb", "thompson", "greedy"] = "ucb"
+        """Reference player of ``expert_action``; ``"thompson"`` has the prior that the means are drawn from."""
+        most_arms = 20
+
+    options: Options
 
     file_options = worded("scenario", "view", "on_invalid", "expert")
     beaten_by: ClassVar[Mapping[str, str]] = dict.fromkeys(
@@ -47,9 +52,8 @@ class ArmedBandit(Bandit):
     _scale = 1.0
     """Standard deviation of the rewards of an arm, as far as UCB's bonus is a multiple of it."""
 
-    def _tell(self, scenario: str, rewards: str) -> None:
-        require_choice(self.env_id, "scenario", scenario, tuple(SCENARIOS))
-        story = SCENARIOS[scenario]
+    def _tell(self, rewards: str) -> None:
+        story = SCENARIOS[self.options.scenario]
         names = story.names[: self.arms]
         self._set_story(story, names, f"The {story.kind}s are: {', '.join(names)}.\n{rewards}")
 
@@ -142,64 +146,21 @@ class BernoulliBandit(ArmedBandit):
     ``regret``, ``pulls`` and ``rewards`` hold the details, and :mod:`turngym.envs.textgames.bandit.metrics` has further
     measures. The anchor is the count and the mean of each arm. Progress is unknown until the end.
 
-    Args:
-        arms: How many arms there are, 2 to 20.
-        gap: The best arm's mean less the others', more than 0 and at most 0.9.
-        horizon: Pulls of an episode, at least ``arms``.
-        scenario: What the arms are: ``"buttons"``, ``"adverts"``, ``"videos"`` or ``"clothes"``.
-        view: ``"history"`` shows each reward, ``"summary"`` also a table of counts and means, ``"guide"`` also the
-            bonus and the value that UCB gives each arm.
-        on_invalid: Handling of an action that names no arm: ``"ask_again"`` pulls nothing, ``"replace"`` pulls a random
-            arm, sampled at the reset, as BanditBench does. Either way the action is invalid.
-        expert: Reference player of ``expert_action``: ``"ucb"``, ``"thompson"`` or ``"greedy"``.
-        success_share: Largest share of the regret of random play that is a success, 0 to 1.
-        max_turns: Turns after which the episode is truncated; None for twice the horizon, or the horizon if
-            invalid actions are replaced.
-        split: Share of the instances to draw from.
-        env_id: Registered id.
-        render_mode: ``"ansi"`` or None.
-
-    Raises:
-        ConfigError: An option is out of its range.
-
     >>> env = BernoulliBandit()
     >>> env.reset(seed=0)[0], env.step("green")[0]
     ('Choose a button.', 'green: reward 0\nChoose a button.')
     """
 
-    def __init__(
-        self,
-        arms: int = 5,
-        gap: float = 0.5,
-        horizon: int = 50,
-        scenario: str = "buttons",
-        view: str = "history",
-        on_invalid: str = "ask_again",
-        expert: str = "ucb",
-        success_share: float = 0.75,
-        *,
-        max_turns: int | None = None,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(
-            arms=arms,
-            horizon=horizon,
-            view=view,
-            on_invalid=on_invalid,
-            expert=expert,
-            players=PLAYERS,
-            success_share=success_share,
-            most_arms=MOST_ARMS,
-            max_turns=max_turns,
-            split=split,
-            env_id=env_id,
-            render_mode=render_mode,
-        )
-        self.require("gap", gap, 1e-6, 0.9)
-        self.gap = gap
-        self._tell(scenario, "Every reward is 0 or 1. One choice pays 1 more often than the others.")
+    class Options(ArmedBandit.Options):
+        gap: Annotated[float, between(1e-6, 0.9)] = 0.5
+        """The best arm's mean less the others'."""
+
+    options: Options
+
+    def setup(self) -> None:
+        super().setup()
+        self.gap = self.options.gap
+        self._tell("Every reward is 0 or 1. One choice pays 1 more often than the others.")
 
     def _draw_means(self, generator: np.random.Generator) -> tuple[float, ...]:
         best = int(generator.integers(self.arms))
@@ -217,69 +178,28 @@ class GaussianBandit(ArmedBandit):
 
     Everything else is as in :class:`BernoulliBandit`.
 
-    Args:
-        arms: How many arms there are, 2 to 20.
-        spread: Standard deviation of the means of the arms.
-        noise: Standard deviation of the rewards of an arm; None for the same as ``spread``.
-        horizon: Pulls of an episode, at least ``arms``.
-        scenario: What the arms are, as in :class:`BernoulliBandit`.
-        view: ``"history"``, ``"summary"`` or ``"guide"``.
-        on_invalid: ``"ask_again"`` or ``"replace"``.
-        expert: ``"ucb"``, whose bonus is a multiple of ``noise`` here, ``"thompson"`` with the prior that the means
-            are drawn from, or ``"greedy"``.
-        success_share: Largest share of the regret of random play that is a success, 0 to 1.
-        max_turns: Turns after which the episode is truncated.
-        split: Share of the instances to draw from.
-        env_id: Registered id.
-        render_mode: ``"ansi"`` or None.
-
-    Raises:
-        ConfigError: An option is out of its range.
-
     >>> env = GaussianBandit(scenario="clothes", view="summary", arms=2)
     >>> env.reset(seed=0)[0].splitlines()[0]
     'linen summer shirt: not chosen yet'
     """
 
-    def __init__(
-        self,
-        arms: int = 5,
-        spread: float = 1.0,
-        noise: float | None = None,
-        horizon: int = 50,
-        scenario: str = "buttons",
-        view: str = "history",
-        on_invalid: str = "ask_again",
-        expert: str = "ucb",
-        success_share: float = 0.75,
-        *,
-        max_turns: int | None = None,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(
-            arms=arms,
-            horizon=horizon,
-            view=view,
-            on_invalid=on_invalid,
-            expert=expert,
-            players=PLAYERS,
-            success_share=success_share,
-            most_arms=MOST_ARMS,
-            max_turns=max_turns,
-            split=split,
-            env_id=env_id,
-            render_mode=render_mode,
-        )
-        self.require("spread", spread, 0.01, 1e4)
-        self.spread = spread
-        self._scale = spread if noise is None else noise
-        self.require("noise", self._scale, 0.01, 1e4)
+    class Options(ArmedBandit.Options):
+        spread: Annotated[float, between(0.01, 1e4)] = 1.0
+        """Standard deviation of the means of the arms."""
+        noise: Annotated[float, between(0.01, 1e4)] | None = None
+        """Standard deviation of the rewards of an arm; None for the same as ``spread``. UCB's bonus is a multiple."""
+
+    options: Options
+
+    def setup(self) -> None:
+        super().setup()
+        options = self.options
+        self.spread = options.spread
+        self._scale = options.spread if options.noise is None else options.noise
         self._tell(
-            scenario,
             f"Rewards are numbers, also negative ones. The mean rewards of the choices lie around 0, with a standard "
-            f"deviation of {spread:g}; the rewards of one choice vary around its mean with one of {self._scale:g}.",
+            f"deviation of {self.spread:g}; the rewards of one choice vary around its mean with one of "
+            f"{self._scale:g}.",
         )
 
     def _draw_means(self, generator: np.random.Generator) -> tuple[float, ...]:

@@ -7,12 +7,12 @@ outcome depends on nothing but the actions.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from turngym.envs.core import Outcome
+from turngym.envs.core import MaxTurns, Outcome, Reward
 from turngym.envs.pictures import PictureEnv
 from turngym.envs.settings import worded
 from turngym.envs.textgames import drawing
@@ -30,7 +30,7 @@ from turngym.envs.textgames.blackjack.rules import (
 )
 from turngym.envs.textgames.blackjack.solver import ENDLESS, deck_without, should_hit
 from turngym.envs.textgames.card_pictures import BACK, CARD_HEIGHT, GAP, place_row, row_width
-from turngym.envs.validation import refuse_task, require_choice, require_flag, require_running
+from turngym.envs.validation import refuse_task, require_running
 from turngym.errors import ConfigError
 from turngym.types import JSONValue
 
@@ -60,27 +60,29 @@ class Blackjack(PictureEnv):
     probabilities of all strategies by the same factor, so the optimal strategy is unchanged. Deals that no strategy can
     distinguish are one instance. Progress is unknown until the end.
 
-    Args:
-        deck: ``"endless"`` if every card is sampled from a full deck, ``"single"`` for one deck of 52 cards.
-        winnable: Whether only winnable games are dealt.
-        step_reward: Reward of every turn.
-        win_reward: Reward for a win.
-        natural_reward: Reward for a win with a natural, instead of ``win_reward``.
-        draw_reward: Reward for a draw.
-        loss_reward: Reward for a loss.
-        max_turns: Turns after which the episode is truncated.
-        split: Share of the deals to sample from.
-        env_id: Registered id.
-        render_mode: ``"ansi"``, ``"rgb_array"`` or None.
-        image: Whether the observation is a dict of the text and a picture of the cards.
-
-    Raises:
-        ConfigError: An option is out of its range.
-
     >>> env = Blackjack()
     >>> env.reset(seed=3)[0], env.expert_action()
     ('You hold 2 4 (6). The dealer shows J.', 'hit')
     """
+
+    class Options(PictureEnv.Options):
+        deck: Literal["endless", "single"] = "endless"
+        """``"endless"`` if every card is sampled from a full deck, ``"single"`` for one deck of 52 cards."""
+        winnable: bool = True
+        """Whether only winnable games are dealt."""
+        step_reward: Reward = 0.0
+        """Reward of every turn."""
+        win_reward: Reward = 1.0
+        """Reward for a win."""
+        natural_reward: Reward = 1.0
+        """Reward for a win with a natural, instead of ``win_reward``."""
+        draw_reward: Reward = 0.0
+        """Reward for a draw."""
+        loss_reward: Reward = -1.0
+        """Reward for a loss."""
+        max_turns: MaxTurns = 25
+
+    options: Options
 
     file_options = worded("deck")
     beaten_by: ClassVar[Mapping[str, str]] = dict.fromkeys(
@@ -88,33 +90,13 @@ class Blackjack(PictureEnv):
         "standing at once is a fair strategy, and random play draws until it is bust half of the time.",
     )
 
-    def __init__(
-        self,
-        deck: str = "endless",
-        winnable: bool = True,
-        step_reward: float = 0.0,
-        win_reward: float = 1.0,
-        natural_reward: float = 1.0,
-        draw_reward: float = 0.0,
-        loss_reward: float = -1.0,
-        *,
-        max_turns: int = 25,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-        image: bool = False,
-    ) -> None:
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode, image=image)
-        require_choice(self.env_id, "deck", deck, tuple(_DECKS))
-        require_flag(self.env_id, "winnable", winnable)
-        rewards = {"win": win_reward, "natural": natural_reward, "draw": draw_reward, "loss": loss_reward}
-        for name, reward in (*rewards.items(), ("step", step_reward)):
-            self.require(f"{name}_reward", reward, -1e6, 1e6)
-        self.winnable, self.step_reward, self.natural_reward = winnable, step_reward, natural_reward
-        self._rewards = {1: win_reward, 0: draw_reward, -1: loss_reward}
-        self._is_endless = deck == "endless"
+    def setup(self) -> None:
+        options = self.options
+        self.winnable = options.winnable
+        self._rewards = {1: options.win_reward, 0: options.draw_reward, -1: options.loss_reward}
+        self._is_endless = options.deck == "endless"
         self.set_frame(3 * GAP + 2 * CARD_HEIGHT, row_width(_SHOWN_CARDS))
-        self.instructions = f"{_RULES}{_DECKS[deck]} {_ANSWER}"
+        self.instructions = f"{_RULES}{_DECKS[options.deck]} {_ANSWER}"
 
     def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
@@ -155,19 +137,19 @@ class Blackjack(PictureEnv):
     def apply_action(self, action: str) -> Outcome[str]:
         move = action.strip().lower()
         if move not in ACTIONS:
-            return Outcome(_UNKNOWN + self._board, self.step_reward, action_is_valid=False)
+            return Outcome(_UNKNOWN + self._board, self.options.step_reward, action_is_valid=False)
         if move == "hit":
             self._hits += 1
             self._look()
             if total(self._hand)[0] <= 21:
-                return Outcome(self._board, self.step_reward)
-            return Outcome(self._board, self.step_reward + self._rewards[-1], True)
+                return Outcome(self._board, self.options.step_reward)
+            return Outcome(self._board, self.options.step_reward + self._rewards[-1], True)
         self._has_stood = True
         self._look()
         end = result(self._hand, dealer_hand(self._deal, self._hits))
         is_natural = end == 1 and worth(self._hand) == NATURAL
-        reward = self.natural_reward if is_natural else self._rewards[end]
-        return Outcome(self._board, self.step_reward + reward, True, end == 1)
+        reward = self.options.natural_reward if is_natural else self._rewards[end]
+        return Outcome(self._board, self.options.step_reward + reward, True, end == 1)
 
     def anchor(self) -> str:
         return self._board

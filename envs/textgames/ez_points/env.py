@@ -12,12 +12,12 @@ import zlib
 from collections import Counter
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from turngym.envs.core import Outcome
+from turngym.envs.core import MaxTurns, Outcome, Reward
 from turngym.envs.ordering import from_drawn_place
 from turngym.envs.pictures import PictureEnv
 from turngym.envs.settings import worded
@@ -37,8 +37,9 @@ from turngym.envs.textgames.ez_points.formula import (
     without_result,
 )
 from turngym.envs.textgames.ez_points.solver import Hand, completion, is_solvable, solution
-from turngym.envs.validation import refuse_task, require_choice, require_running, require_whole
+from turngym.envs.validation import refuse_task, require_running
 from turngym.errors import ConfigError
+from turngym.options import OptionError, between
 from turngym.types import JSONValue
 
 _DEALS = 5_000
@@ -61,27 +62,41 @@ class EZPoints(PictureEnv):
     answered with its value. In both modes the episode is truncated at ``max_turns``. Progress is the share of the cards
     that have been used, with the ``=`` counted as one more, and 1 only for a success.
 
-    Args:
-        cards: Cards of a hand, 2 to 4.
-        target: Value to reach, 1 to 1,000.
-        operators: The operators that may be used, some of ``+-*/``.
-        faces: ``"ten"`` if J, Q and K count 10, ``"rank"`` if they count 11, 12 and 13.
-        entry: ``"token"`` or ``"formula"``.
-        step_reward: Reward of every turn.
-        solve_reward: Reward for a correct formula.
-        max_turns: Turns after which the episode is truncated; by token, at least the length of the longest formula.
-        split: Share of the hands to sample from, if there are four cards; otherwise every split uses all deals.
-        env_id: Registered id.
-        render_mode: ``"ansi"``, ``"rgb_array"`` or None.
-        image: Whether the observation is a dict of the text and a picture of the cards and the formula.
-
-    Raises:
-        ConfigError: An option is out of its range, or no hand has a solution.
-
     >>> env = EZPoints()
     >>> env.reset(seed=0)[0], env.expert_action()
     ('Cards: J, 2. Target: 12. Formula:', '2')
     """
+
+    class Options(PictureEnv.Options):
+        cards: Annotated[int, between(2, 4)] = 2
+        """Cards of a hand."""
+        target: Annotated[int, between(1, 1000)] = 12
+        """Value to reach."""
+        operators: str = "+*"
+        """The operators that may be used, some of ``+-*/``."""
+        faces: Literal["ten", "rank"] = "ten"
+        """``"ten"`` if J, Q and K count 10, ``"rank"`` if they count 11, 12 and 13."""
+        entry: Literal["token", "formula"] = "token"
+        """``"token"`` or ``"formula"``."""
+        step_reward: Reward = 0.0
+        """Reward of every turn."""
+        solve_reward: Reward = 1.0
+        """Reward for a correct formula."""
+        max_turns: MaxTurns = 20
+        """Turns after which the episode is truncated; by token, at least the length of the longest formula."""
+
+        def check(self) -> None:
+            if not self.operators or Counter(self.operators) - Counter(OPERATORS):
+                raise OptionError("operators", f"must be some of '+-*/', each once, got {self.operators!r}.")
+            longest = 4 * self.cards - 2
+            if self.entry == "token" and self.max_turns < longest:
+                raise OptionError(
+                    "max_turns",
+                    f"is {self.max_turns}, but a formula of {self.cards} cards can have {longest} tokens: "
+                    f"pass max_turns={longest} or more.",
+                )
+
+    options: Options
 
     file_options = worded("faces", "entry", operators=r"[-+*/]{1,4}")
     beaten_by: ClassVar[Mapping[str, str]] = dict.fromkeys(
@@ -89,48 +104,19 @@ class EZPoints(PictureEnv):
         "most hands of two cards that make 12 are sums, and random play multiplies half of the time.",
     )
 
-    def __init__(
-        self,
-        cards: int = 2,
-        target: int = 12,
-        operators: str = "+*",
-        faces: str = "ten",
-        entry: str = "token",
-        step_reward: float = 0.0,
-        solve_reward: float = 1.0,
-        *,
-        max_turns: int = 20,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-        image: bool = False,
-    ) -> None:
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode, image=image)
-        require_whole(self.env_id, "cards", cards, 2, 4)
-        require_whole(self.env_id, "target", target, 1, 1000)
-        if not operators or Counter(operators) - Counter(OPERATORS):
-            raise ConfigError(f"operators of {self.env_id} must be some of '+-*/', each once, got {operators!r}.")
-        require_choice(self.env_id, "faces", faces, tuple(_FACES))
-        require_choice(self.env_id, "entry", entry, ("token", "formula"))
-        for name, reward in (("step", step_reward), ("solve", solve_reward)):
-            self.require(f"{name}_reward", reward, -1e6, 1e6)
-        longest = 4 * cards - 2
-        if entry == "token" and max_turns < longest:
-            raise ConfigError(
-                f"max_turns of {self.env_id} is {max_turns}, but a formula of {cards} cards can have {longest} tokens: "
-                f"pass max_turns={longest} or more."
-            )
-        self.cards, self.target, self.operators, self.faces = cards, target, operators, faces
-        self.step_reward, self.solve_reward = step_reward, solve_reward
-        self._by_token = entry == "token"
+    def setup(self) -> None:
+        options = self.options
+        self.cards, self.target = options.cards, options.target
+        self.operators, self.faces = options.operators, options.faces
+        self._by_token = options.entry == "token"
         self._deals: tuple[tuple[int, ...], ...] = ()
-        if cards < 4:
-            self._deals = solvable_deals(cards, target, operators, faces)
+        if options.cards < 4:
+            self._deals = solvable_deals(options.cards, options.target, options.operators, options.faces)
             self.finite_instances = len(self._deals)
             if not self._deals:
                 raise self._unsolvable()
-        longest_text = 6 * cards - 2  # two digits a number, and every operator, bracket and =
-        self.set_frame(2 * _LINE + CARD_HEIGHT, max(row_width(cards), _LINE // 2 * longest_text, _LINE * 6))
+        longest_text = 6 * options.cards - 2  # two digits a number, and every operator, bracket and =
+        self.set_frame(2 * _LINE + CARD_HEIGHT, max(row_width(options.cards), _LINE // 2 * longest_text, _LINE * 6))
         self.instructions = self._rules()
         self._plan: tuple[str, ...] = ()
         self._order_salt = 0
@@ -218,29 +204,29 @@ class EZPoints(PictureEnv):
         token = token_of(action.strip())
         if token not in self._legal:
             note = f"Unknown action: answer with one of {' '.join(self._legal)}. "
-            return Outcome(note + self._board, self.step_reward, action_is_valid=False)
+            return Outcome(note + self._board, self.options.step_reward, action_is_valid=False)
         self._put(token)
         if token != "=":
-            return Outcome(self._board, self.step_reward)
+            return Outcome(self._board, self.options.step_reward)
         value = evaluate(self._tokens[:-1])
         note = f"{self._board} {value_text(value)}"
         if value == self.target:
-            return Outcome(note, self.step_reward + self.solve_reward, True, True)
-        return Outcome(f"{note}, not {self.target}", self.step_reward, True)
+            return Outcome(note, self.options.step_reward + self.options.solve_reward, True, True)
+        return Outcome(f"{note}, not {self.target}", self.options.step_reward, True)
 
     def _try(self, action: str) -> Outcome[str]:
         """Answer a whole formula."""
         tokens = tokenize(without_result(action, self.target)) if len(action) <= _LONGEST else None
         if tokens is None or not is_formula(tokens) or set(tokens) & set(OPERATORS) - set(self.operators):
             note = f"Unknown action: answer with one formula of the cards with {' '.join(self.operators)}. "
-            return Outcome(note + self._board, self.step_reward, action_is_valid=False)
+            return Outcome(note + self._board, self.options.step_reward, action_is_valid=False)
         if sorted([int(token) for token in tokens if token.isdigit()]) != list(self._left):
             note = f"Unknown action: use each of {', '.join(map(str, self._left))} exactly once. "
-            return Outcome(note + self._board, self.step_reward, action_is_valid=False)
+            return Outcome(note + self._board, self.options.step_reward, action_is_valid=False)
         value = evaluate(tokens)
         if value == self.target:
-            return Outcome(f"{value}: correct", self.step_reward + self.solve_reward, True, True)
-        return Outcome(f"The value is {value_text(value)}, not {self.target}. {self._board}", self.step_reward)
+            return Outcome(f"{value}: correct", self.options.step_reward + self.options.solve_reward, True, True)
+        return Outcome(f"The value is {value_text(value)}, not {self.target}. {self._board}", self.options.step_reward)
 
     def anchor(self) -> str:
         return self._board

@@ -9,11 +9,12 @@ move away, and ``solve_reward`` (1) for the solved board.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from turngym.envs.core import Outcome
+from turngym.envs.core import MaxTurns, Outcome, Reward
 from turngym.envs.pictures import PictureEnv
 from turngym.envs.settings import worded
 from turngym.envs.textgames import drawing
@@ -32,8 +33,8 @@ from turngym.envs.textgames.fifteen_puzzle.rules import (
     total_distance,
 )
 from turngym.envs.textgames.fifteen_puzzle.solver import solve
-from turngym.envs.validation import refuse_task, require_running, require_whole
-from turngym.errors import ConfigError
+from turngym.envs.validation import refuse_task, require_running
+from turngym.options import OptionError, between
 from turngym.types import JSONValue
 
 _RULES = """The board holds the tiles 1 to {last} and one gap, drawn as _. Put the tiles in order, row by row, with \
@@ -66,22 +67,6 @@ class FifteenPuzzle(PictureEnv):
     The expert plays a shortest solution where that is quick to find, always with three tiles a side; otherwise it works
     row by row, with about 80 moves (at most 130 seen) for four a side and 180 for five.
 
-    Args:
-        size: Tiles along one side, 2 to 5.
-        scramble: Number of random moves from the solved board, at most ``max_turns``; None for any board, each
-            equally likely, which needs ``max_turns`` of at least 6, 31, 80 and 208 for the four sizes.
-        step_reward: Reward of every turn.
-        nearer_reward: Reward for each cell of distance won; its negative for each cell lost.
-        solve_reward: Reward for solving the board.
-        max_turns: Turns after which the episode is truncated.
-        split: Share of the boards to sample from.
-        env_id: Registered id.
-        render_mode: ``"ansi"``, ``"rgb_array"`` or None.
-        image: Whether the observation is a dict of the text and a picture of the board, 32 pixels a tile.
-
-    Raises:
-        ConfigError: An option is out of its range.
-
     >>> env = FifteenPuzzle(size=3, scramble=2)
     >>> print(env.reset(seed=0)[0])
     1 2 3
@@ -91,41 +76,43 @@ class FifteenPuzzle(PictureEnv):
     'left'
     """
 
+    class Options(PictureEnv.Options):
+        size: Annotated[int, between(2, 5)] = 4
+        """Tiles along one side."""
+        scramble: int | None = 30
+        """Number of random moves from the solved board, at most ``max_turns``; None for any board, each equally
+        likely, which needs ``max_turns`` of at least 6, 31, 80 and 208 for the four sizes."""
+        step_reward: Reward = 0.0
+        """Reward of every turn."""
+        nearer_reward: Reward = 0.0
+        """Reward for each cell of distance won; its negative for each cell lost."""
+        solve_reward: Reward = 1.0
+        """Reward for solving the board."""
+        max_turns: MaxTurns = 60
+
+        def check(self) -> None:
+            if self.scramble is not None:
+                self.require("scramble", between(1, self.max_turns))
+            elif self.max_turns < (needed := MOST_MOVES[self.size]):
+                raise OptionError(
+                    "max_turns",
+                    f"is {self.max_turns}, but some boards of size {self.size} need up to {needed} moves: "
+                    f"pass max_turns={needed} or more, or a number for scramble.",
+                )
+
+    options: Options
+
     file_options = worded()
 
-    def __init__(
-        self,
-        size: int = 4,
-        scramble: int | None = 30,
-        step_reward: float = 0.0,
-        nearer_reward: float = 0.0,
-        solve_reward: float = 1.0,
-        *,
-        max_turns: int = 60,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-        image: bool = False,
-    ) -> None:
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode, image=image)
-        require_whole(self.env_id, "size", size, 2, 5)
-        if scramble is not None:
-            require_whole(self.env_id, "scramble", scramble, 1, max_turns)
-        elif max_turns < MOST_MOVES[size]:
-            raise ConfigError(
-                f"max_turns of {self.env_id} is {max_turns}, but some boards of size {size} need up to "
-                f"{MOST_MOVES[size]} moves: pass max_turns={MOST_MOVES[size]} or more, or a number for scramble."
-            )
-        for name, reward in (("step", step_reward), ("nearer", nearer_reward), ("solve", solve_reward)):
-            self.require(f"{name}_reward", reward, -1e6, 1e6)
-        self.size, self.scramble = size, scramble
-        self.step_reward, self.nearer_reward, self.solve_reward = step_reward, nearer_reward, solve_reward
-        self.finite_instances = count_boards(size, scramble)
-        self.instructions = _RULES.format(last=size**2 - 1)
-        self._slides = slides(size)
+    def setup(self) -> None:
+        options = self.options
+        self.size, self.scramble = options.size, options.scramble
+        self.finite_instances = count_boards(options.size, options.scramble)
+        self.instructions = _RULES.format(last=options.size**2 - 1)
+        self._slides = slides(options.size)
         self._moves = tuple([tuple([move for move in MOVES if move in legal]) for legal in self._slides])
-        self._distances = tile_distances(size)
-        self.set_frame(size * _TILE_SIDE, size * _TILE_SIDE)
+        self._distances = tile_distances(options.size)
+        self.set_frame(options.size * _TILE_SIDE, options.size * _TILE_SIDE)
 
     def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
@@ -160,8 +147,8 @@ class FifteenPuzzle(PictureEnv):
         origin = self._slides[gap].get(move)
         if origin is None:
             if move in MOVES:
-                return Outcome(self._text, self.step_reward)
-            return Outcome(f"{_UNKNOWN}\n{self._text}", self.step_reward, action_is_valid=False)
+                return Outcome(self._text, self.options.step_reward)
+            return Outcome(f"{_UNKNOWN}\n{self._text}", self.options.step_reward, action_is_valid=False)
         board, parts = self._board, self._parts
         tile = board[origin]
         board[gap], board[origin] = tile, 0
@@ -171,9 +158,9 @@ class FifteenPuzzle(PictureEnv):
         away = self._distances[tile]
         nearer = away[origin] - away[gap]
         self._distance -= nearer
-        reward = self.step_reward + self.nearer_reward * nearer
+        reward = self.options.step_reward + self.options.nearer_reward * nearer
         if not self._distance:
-            return Outcome(self._text, reward + self.solve_reward, terminated=True, success=True)
+            return Outcome(self._text, reward + self.options.solve_reward, terminated=True, success=True)
         return Outcome(self._text, reward)
 
     def anchor(self) -> str:

@@ -7,11 +7,12 @@ the goal and the holes are random; a path to the goal always exists.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from turngym.envs.core import Outcome
+from turngym.envs.core import MaxTurns, Outcome, Reward
 from turngym.envs.pictures import PictureEnv
 from turngym.envs.settings import worded
 from turngym.envs.textgames import drawing
@@ -27,7 +28,8 @@ from turngym.envs.textgames.frozen_lake.rules import (
     slippery_policy,
     slips,
 )
-from turngym.envs.validation import refuse_task, require_choice, require_flag, require_running, require_whole
+from turngym.envs.validation import refuse_task, require_running
+from turngym.options import between
 from turngym.types import JSONValue
 
 _RULES = """You stand on a frozen lake. Walk to the goal without falling into a hole.
@@ -66,63 +68,43 @@ class FrozenLake(PictureEnv):
     ice the legal actions are the moves that stay on the lake; on slippery ice all four, because a move against the edge
     may still slip along it.
 
-    Args:
-        size: Cells along one side, 3 to 10.
-        hole_share: Share of holes among the cells other than start and goal, 0 to 0.5.
-        slippery: Whether a move may slip to either side.
-        view: ``"grid"`` for lines of symbols, ``"coordinates"`` for one line of words and numbers.
-        step_reward: Reward of every turn.
-        goal_reward: Reward for reaching the goal.
-        hole_reward: Reward for falling into a hole.
-        max_turns: Turns after which the episode is truncated.
-        split: Share of the lakes to sample from.
-        env_id: Registered id.
-        render_mode: ``"ansi"``, ``"rgb_array"`` or None.
-        image: Whether the observation is a dict of the text and a picture of the lake, 16 pixels a cell.
-
-    Raises:
-        ConfigError: An option is out of its range.
-
     >>> env = FrozenLake(view="coordinates")
     >>> lake, info = env.reset(seed=0)
     >>> lake.split()[0], lake.count("hole")
     ('player', 3)
     """
 
+    class Options(PictureEnv.Options):
+        size: Annotated[int, between(3, 10)] = 4
+        """Cells along one side."""
+        hole_share: Annotated[float, between(0.0, 0.5)] = 0.2
+        """Share of holes among the cells other than start and goal."""
+        slippery: bool = False
+        """Whether a move may slip to either side."""
+        view: Literal["grid", "coordinates"] = "grid"
+        """``"grid"`` for lines of symbols, ``"coordinates"`` for one line of words and numbers."""
+        step_reward: Reward = 0.0
+        """Reward of every turn."""
+        goal_reward: Reward = 1.0
+        """Reward for reaching the goal."""
+        hole_reward: Reward = 0.0
+        """Reward for falling into a hole."""
+        max_turns: MaxTurns = 20
+
+    options: Options
+
     file_options = worded("view")
 
-    def __init__(
-        self,
-        size: int = 4,
-        hole_share: float = 0.2,
-        slippery: bool = False,
-        view: str = "grid",
-        step_reward: float = 0.0,
-        goal_reward: float = 1.0,
-        hole_reward: float = 0.0,
-        *,
-        max_turns: int = 20,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-        image: bool = False,
-    ) -> None:
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode, image=image)
-        require_whole(self.env_id, "size", size, 3, 10)
-        self.require("hole_share", hole_share, 0.0, 0.5)
-        require_flag(self.env_id, "slippery", slippery)
-        require_choice(self.env_id, "view", view, ("grid", "coordinates"))
-        for name, reward in (("step", step_reward), ("goal", goal_reward), ("hole", hole_reward)):
-            self.require(f"{name}_reward", reward, -1e6, 1e6)
-        self.size, self.slippery = size, slippery
-        self.num_holes = round(hole_share * (size**2 - 2))
-        self.step_reward, self.goal_reward, self.hole_reward = step_reward, goal_reward, hole_reward
-        self.finite_instances = count_lakes(size, self.num_holes, max_turns)
-        self._is_grid = view == "grid"
+    def setup(self) -> None:
+        options = self.options
+        self.size, self.slippery = options.size, options.slippery
+        self.num_holes = round(options.hole_share * (options.size**2 - 2))
+        self.finite_instances = count_lakes(options.size, self.num_holes, self.max_turns)
+        self._is_grid = options.view == "grid"
         self._board_text = grid_text if self._is_grid else coordinate_text
-        parts = (_RULES, _SLIPPERY if slippery else "", _GRID if self._is_grid else _COORDINATES, _ANSWER)
+        parts = (_RULES, _SLIPPERY if options.slippery else "", _GRID if self._is_grid else _COORDINATES, _ANSWER)
         self.instructions = "\n".join(part for part in parts if part)
-        self.set_frame(size * _TILE_SIDE, size * _TILE_SIDE)
+        self.set_frame(options.size * _TILE_SIDE, options.size * _TILE_SIDE)
 
     def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
@@ -141,15 +123,17 @@ class FrozenLake(PictureEnv):
         move = action.strip().lower()
         if move not in MOVES:
             note = _UNKNOWN + ("\n" if self._is_grid else " ")
-            return Outcome(note + self._board, self.step_reward, action_is_valid=False)
+            return Outcome(note + self._board, self.options.step_reward, action_is_valid=False)
         if self.slippery:
             move = slips(move)[int(self.np_random.integers(3))]
         self._stand(neighbour(self.size, self._player, move))
         if self._player == self._lake.goal:
-            return Outcome(self._board, self.step_reward + self.goal_reward, terminated=True, success=True)
+            return Outcome(
+                self._board, self.options.step_reward + self.options.goal_reward, terminated=True, success=True
+            )
         if self._player in self._lake.holes:
-            return Outcome(self._board, self.step_reward + self.hole_reward, terminated=True)
-        return Outcome(self._board, self.step_reward)
+            return Outcome(self._board, self.options.step_reward + self.options.hole_reward, terminated=True)
+        return Outcome(self._board, self.options.step_reward)
 
     def anchor(self) -> str:
         return self._board

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from turngym.envs.core import Outcome
+from turngym.envs.core import MaxTurns, Outcome, Reward
 from turngym.envs.pictures import PictureEnv
 from turngym.envs.settings import worded
 from turngym.envs.textgames import drawing
@@ -29,8 +29,8 @@ from turngym.envs.textgames.game_2048.rules import (
     survey,
     with_new_tile,
 )
-from turngym.envs.validation import refuse_task, require_running, require_whole
-from turngym.errors import ConfigError
+from turngym.envs.validation import refuse_task, require_running
+from turngym.options import OptionError, between
 from turngym.types import JSONValue
 
 _RULES = """The board has {size} x {size} cells and holds tiles with numbers, drawn as lines; . is an empty cell. Make \
@@ -82,22 +82,6 @@ class Game2048(PictureEnv):
     Instances are not checked individually: the reference player, which does not know future tiles, reaches the targets
     of the registered ids in at least 95 of 100 episodes.
 
-    Args:
-        size: Cells along one side, 3 to 6.
-        target: Value of the tile to make, a power of two from 16 to 65536 that the board has room for.
-        step_reward: Reward of every turn.
-        merge_reward: Reward for made tiles whose values add up to the target, in proportion.
-        target_reward: Reward for making the target.
-        stuck_reward: Reward when no move changes the board.
-        max_turns: Turns after which the episode is truncated, at least half of ``target``.
-        split: Share of the keys to sample from.
-        env_id: Registered id.
-        render_mode: ``"ansi"``, ``"rgb_array"`` or None.
-        image: Whether the observation is a dict of the text and a picture of the board, 32 pixels a cell.
-
-    Raises:
-        ConfigError: An option is out of its range.
-
     >>> env = Game2048(size=3, target=32)
     >>> print(env.reset(seed=0)[0])
      2  .  .
@@ -109,6 +93,35 @@ class Game2048(PictureEnv):
      .  .  2
     """
 
+    class Options(PictureEnv.Options):
+        size: Annotated[int, between(3, 6)] = 4
+        """Cells along one side."""
+        target: int = 256
+        """Value of the tile to make, a power of two from 16 to 65536 that the board has room for."""
+        step_reward: Reward = 0.0
+        """Reward of every turn."""
+        merge_reward: Reward = 0.0
+        """Reward for made tiles whose values add up to the target, in proportion."""
+        target_reward: Reward = 1.0
+        """Reward for making the target."""
+        stuck_reward: Reward = 0.0
+        """Reward when no move changes the board."""
+        max_turns: MaxTurns = 250
+        """Turns after which the episode is truncated, at least half of ``target``."""
+
+        def check(self) -> None:
+            self.require("target", between(16, min(65536, 1 << self.size * self.size - 1)))
+            if self.target & (self.target - 1):
+                raise OptionError("target", f"must be a power of two, got {self.target}.")
+            if self.max_turns < (needed := self.target // 2):
+                raise OptionError(
+                    "max_turns",
+                    f"is {self.max_turns}, but a tile of {self.target} can take {needed} turns: "
+                    f"pass max_turns={needed} or more, or a smaller target.",
+                )
+
+    options: Options
+
     file_options = worded()
     beaten_by: ClassVar[Mapping[str, str]] = dict.fromkeys(
         ("alphabetically first", "alphabetically last", "winners' most frequent action"),
@@ -116,45 +129,15 @@ class Game2048(PictureEnv):
         "scatters them.",
     )
 
-    def __init__(
-        self,
-        size: int = 4,
-        target: int = 256,
-        step_reward: float = 0.0,
-        merge_reward: float = 0.0,
-        target_reward: float = 1.0,
-        stuck_reward: float = 0.0,
-        *,
-        max_turns: int = 250,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-        image: bool = False,
-    ) -> None:
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode, image=image)
-        require_whole(self.env_id, "size", size, 3, 6)
-        require_whole(self.env_id, "target", target, 16, min(65536, 1 << size * size - 1))
-        if target & (target - 1):
-            raise ConfigError(f"target of {self.env_id} must be a power of two, got {target}.")
-        if max_turns < target // 2:
-            raise ConfigError(
-                f"max_turns of {self.env_id} is {max_turns}, but a tile of {target} can take {target // 2} turns: "
-                f"pass max_turns={target // 2} or more, or a smaller target."
-            )
-        rewards = {"step": step_reward, "merge": merge_reward, "target": target_reward, "stuck": stuck_reward}
-        for name, reward in rewards.items():
-            self.require(f"{name}_reward", reward, -1e6, 1e6)
-        self.size, self.target = size, target
-        self.step_reward, self.merge_reward = step_reward, merge_reward
-        self.target_reward, self.stuck_reward = target_reward, stuck_reward
-        self.instructions = _RULES.format(size=size, target=target)
-        self._goal = target.bit_length() - 1
-        self.score_range = (
-            0.0,
-            float(size**2 * target * (self._goal - 1)),
-        )  # every tile merged from twos to the target
-        self._width = len(str(target))
-        self.set_frame(size * _TILE_SIDE, size * _TILE_SIDE)
+    def setup(self) -> None:
+        options = self.options
+        self.size, self.target = options.size, options.target
+        self.instructions = _RULES.format(size=options.size, target=options.target)
+        self._goal = options.target.bit_length() - 1
+        # every tile merged from twos to the target
+        self.score_range = (0.0, float(options.size**2 * options.target * (self._goal - 1)))
+        self._width = len(str(options.target))
+        self.set_frame(options.size * _TILE_SIDE, options.size * _TILE_SIDE)
 
     def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
@@ -185,17 +168,17 @@ class Game2048(PictureEnv):
         move = action.strip().lower()
         if move not in self._seen.legal:
             if move in MOVES:
-                return Outcome(self._text, self.step_reward)
-            return Outcome(f"{_UNKNOWN}\n{self._text}", self.step_reward, action_is_valid=False)
+                return Outcome(self._text, self.options.step_reward)
+            return Outcome(f"{_UNKNOWN}\n{self._text}", self.options.step_reward, action_is_valid=False)
         board, gain = push(self._seen, move)
         self._points += gain
-        reward = self.step_reward + self.merge_reward * gain / self.target
+        reward = self.options.step_reward + self.options.merge_reward * gain / self.target
         if gain >= self.target and self._goal in board:
             self._set(board)
-            return Outcome(self._text, reward + self.target_reward, terminated=True, success=True)
+            return Outcome(self._text, reward + self.options.target_reward, terminated=True, success=True)
         self._set(self._with_tile(board))
         if not self._seen.legal:
-            return Outcome(self._text, reward + self.stuck_reward, terminated=True)
+            return Outcome(self._text, reward + self.options.stuck_reward, terminated=True)
         return Outcome(self._text, reward)
 
     def anchor(self) -> str:

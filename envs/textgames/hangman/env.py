@@ -7,12 +7,14 @@ The rules are in :mod:`turngym.envs.textgames.hangman.rules`. The words come fro
 from __future__ import annotations
 
 from functools import cache
+from typing import Annotated
 
-from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.core import MaxTurns, Outcome, Reward, TextEnv
 from turngym.envs.settings import worded
 from turngym.envs.textgames.hangman.rules import ALPHABET, HIDDEN, best_guess, fits, revealed
 from turngym.envs.textgames.words import LONGEST, SHORTEST, is_finite, words, words_of_split
-from turngym.envs.validation import refuse_task, require_running, require_whole
+from turngym.envs.validation import refuse_task, require_running
+from turngym.options import between
 from turngym.types import JSONValue
 
 _RULES = """I have chosen an English word of {lengths} letters. Find it before you have no lives left; you have {lives}.
@@ -29,21 +31,6 @@ class Hangman(TextEnv[str]):
     right length, are answered and cost a turn but no life. A whole word need not be in the list; the legal actions list
     only letters.
 
-    Args:
-        shortest: Minimum length of the words, 3 to 10.
-        longest: Maximum length of the words, ``shortest`` to 10.
-        lives: How many wrong guesses end the episode, 1 to 26.
-        step_reward: Reward of every turn.
-        solve_reward: Reward for finding the word.
-        max_turns: Turns after which the episode is truncated.
-        split: Share of the words to sample from; words of 3 letters are too few for splits.
-        env_id: Registered id.
-        render_mode: ``"ansi"`` or None.
-
-    Raises:
-        ConfigError: An option is out of its range.
-        MissingExtra: The package with the words is not installed.
-
     >>> env = Hangman(5, 5)
     >>> print(env.reset(seed=0)[0])
     _ _ _ _ _
@@ -55,34 +42,34 @@ class Hangman(TextEnv[str]):
     lives: 8
     """
 
+    class Options(TextEnv.Options):
+        shortest: Annotated[int, between(SHORTEST, LONGEST)] = 5
+        """Minimum length of the words."""
+        longest: int = 8
+        """Maximum length of the words, ``shortest`` to 10."""
+        lives: Annotated[int, between(1, len(ALPHABET))] = 8
+        """How many wrong guesses end the episode."""
+        step_reward: Reward = 0.0
+        """Reward of every turn."""
+        solve_reward: Reward = 1.0
+        """Reward for finding the word."""
+        max_turns: MaxTurns = 20
+
+        def check(self) -> None:
+            self.require("longest", between(self.shortest, LONGEST))
+
+    options: Options
+
     file_options = worded()
 
-    def __init__(
-        self,
-        shortest: int = 5,
-        longest: int = 8,
-        lives: int = 8,
-        step_reward: float = 0.0,
-        solve_reward: float = 1.0,
-        *,
-        max_turns: int = 20,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
-        require_whole(self.env_id, "shortest", shortest, SHORTEST, LONGEST)
-        require_whole(self.env_id, "longest", longest, shortest, LONGEST)
-        require_whole(self.env_id, "lives", lives, 1, len(ALPHABET))
-        for name, reward in (("step", step_reward), ("solve", solve_reward)):
-            self.require(f"{name}_reward", reward, -1e6, 1e6)
-        self.shortest, self.longest, self.lives = shortest, longest, lives
-        self.step_reward, self.solve_reward = step_reward, solve_reward
-        lengths = range(shortest, longest + 1)
+    def setup(self) -> None:
+        options = self.options
+        self.shortest, self.longest, self.lives = options.shortest, options.longest, options.lives
+        lengths = range(options.shortest, options.longest + 1)
         self.finite_instances = sum(len(words(n)) for n in lengths) if all(map(is_finite, lengths)) else None
-        self._pool = _pool(shortest, longest, split)
-        told = str(shortest) if shortest == longest else f"{shortest} to {longest}"
-        self.instructions = _RULES.format(lengths=told, lives=lives)
+        self._pool = _pool(options.shortest, options.longest, self.split)
+        told = f"{self.shortest} to {self.longest}" if self.shortest < self.longest else str(self.shortest)
+        self.instructions = _RULES.format(lengths=told, lives=options.lives)
 
     def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
@@ -117,7 +104,7 @@ class Hangman(TextEnv[str]):
         return self._answer(guess, is_right)
 
     def _refusal(self, note: str) -> Outcome[str]:
-        return Outcome(f"{note}\n{self._text}", self.step_reward, action_is_valid=False)
+        return Outcome(f"{note}\n{self._text}", self.options.step_reward, action_is_valid=False)
 
     def _answer(self, guess: str, is_right: bool) -> Outcome[str]:
         if not is_right:
@@ -125,8 +112,8 @@ class Hangman(TextEnv[str]):
             self._wrong.sort()
         text = self._show()
         if HIDDEN not in self._shown:
-            return Outcome(text, self.step_reward + self.solve_reward, True, True)
-        return Outcome(text, self.step_reward, len(self._wrong) >= self.lives)
+            return Outcome(text, self.options.step_reward + self.options.solve_reward, True, True)
+        return Outcome(text, self.options.step_reward, len(self._wrong) >= self.lives)
 
     def anchor(self) -> str:
         return self._text

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from bisect import insort
 from functools import cache
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from turngym.envs.core import Outcome
+from turngym.envs.core import MaxTurns, Outcome, Reward
 from turngym.envs.pictures import PictureEnv
 from turngym.envs.settings import worded
 from turngym.envs.textgames import drawing
@@ -27,8 +28,8 @@ from turngym.envs.textgames.mastermind.rules import (
     remembered_answer,
 )
 from turngym.envs.textgames.words import FEWEST_FOR_SPLITS
-from turngym.envs.validation import refuse_task, require_choice, require_flag, require_running, require_whole
-from turngym.errors import ConfigError
+from turngym.envs.validation import refuse_task, require_running
+from turngym.options import OptionError, between
 from turngym.types import JSONValue
 
 _RULES = """I have chosen a code of {length} digits from 1 to {colours}. {repeats} Find it in at most {turns} guesses.
@@ -50,22 +51,6 @@ class Mastermind(PictureEnv):
     The legal actions are listed where there are 100 or fewer. The anchor holds the guesses with their pegs in ascending
     order, so it does not depend on the order of guessing.
 
-    Args:
-        length: Digits of the code, 2 to 5.
-        colours: How many different digits there are, 2 to 9.
-        repeats: Whether a digit may occur twice, in the code and in guesses.
-        view: ``"row"`` for the pegs of the last guess, ``"board"`` for all guesses.
-        step_reward: Reward of every turn.
-        solve_reward: Reward for the correct code.
-        max_turns: Turns after which the episode is truncated.
-        split: Share of the codes to sample from; with fewer than 500 codes every split uses all.
-        env_id: Registered id.
-        render_mode: ``"ansi"``, ``"rgb_array"`` or None.
-        image: Whether the observation holds a picture of the last guesses, 12 at most.
-
-    Raises:
-        ConfigError: An option is out of its range.
-
     >>> env = Mastermind(2, 4)
     >>> env.reset(seed=0)[0]
     'Guess a code of 2 digits from 1 to 4.'
@@ -73,55 +58,54 @@ class Mastermind(PictureEnv):
     '1 2: 1 black, 0 white'
     """
 
+    class Options(PictureEnv.Options):
+        length: Annotated[int, between(2, 5)] = 4
+        """Digits of the code."""
+        colours: Annotated[int, between(2, 9)] = 6
+        """How many different digits there are."""
+        repeats: bool = True
+        """Whether a digit may occur twice, in the code and in guesses."""
+        view: Literal["row", "board"] = "row"
+        """``"row"`` for the pegs of the last guess, ``"board"`` for all guesses."""
+        step_reward: Reward = 0.0
+        """Reward of every turn."""
+        solve_reward: Reward = 1.0
+        """Reward for the correct code."""
+        max_turns: MaxTurns = 10
+
+        def check(self) -> None:
+            if not self.repeats and self.colours < self.length:
+                raise OptionError(
+                    "colours",
+                    f"is {self.colours}, but a code has {self.length} different digits: "
+                    f"pass colours={self.length} or more, or repeats=True.",
+                )
+
+    options: Options
+
     file_options = worded("view")
 
-    def __init__(
-        self,
-        length: int = 4,
-        colours: int = 6,
-        repeats: bool = True,
-        view: str = "row",
-        step_reward: float = 0.0,
-        solve_reward: float = 1.0,
-        *,
-        max_turns: int = 10,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-        image: bool = False,
-    ) -> None:
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode, image=image)
-        require_whole(self.env_id, "length", length, 2, 5)
-        require_whole(self.env_id, "colours", colours, 2, 9)
-        require_flag(self.env_id, "repeats", repeats)
-        require_choice(self.env_id, "view", view, ("row", "board"))
-        for name, reward in (("step", step_reward), ("solve", solve_reward)):
-            self.require(f"{name}_reward", reward, -1e6, 1e6)
-        if not repeats and colours < length:
-            raise ConfigError(
-                f"{self.env_id} has no code of {length} different digits out of {colours}: "
-                f"pass colours={length} or more, or repeats=True."
-            )
-        self.length, self.colours, self.repeats = length, colours, repeats
-        self.step_reward, self.solve_reward = step_reward, solve_reward
-        self._kind = Kind(length, colours, repeats)
+    def setup(self) -> None:
+        options = self.options
+        self.length, self.colours, self.repeats = options.length, options.colours, options.repeats
+        self._kind = Kind(options.length, options.colours, options.repeats)
         self._codes, self._all = all_codes(self._kind), code_set(self._kind)
         self.finite_instances = len(self._codes) if len(self._codes) < FEWEST_FOR_SPLITS else None
         are_few = len(self._codes) <= _LIST_LIMIT
         self._choices = tuple([" ".join(code) for code in self._codes]) if are_few else ()
         self._answer = remembered_answer if are_few else answer
-        self._shows_board = view == "board"
-        self._rows_shown = min(max_turns, _MOST_ROWS)
-        self.set_frame(self._rows_shown * _SIDE, (length + 2) * _SIDE)
+        self._shows_board = options.view == "board"
+        self._rows_shown = min(self.max_turns, _MOST_ROWS)
+        self.set_frame(self._rows_shown * _SIDE, (options.length + 2) * _SIDE)
         self.instructions = _RULES.format(
-            length=length,
-            colours=colours,
-            turns=max_turns,
-            repeats="A digit may occur more than once." if repeats else "No digit occurs twice.",
+            length=options.length,
+            colours=options.colours,
+            turns=self.max_turns,
+            repeats="A digit may occur more than once." if options.repeats else "No digit occurs twice.",
             example=" ".join(self._codes[len(self._codes) // 2]),
         )
-        ban = "" if repeats else ", none twice"
-        self._unknown = f"Unknown action: answer with {length} digits from 1 to {colours}{ban}."
+        ban = "" if options.repeats else ", none twice"
+        self._unknown = f"Unknown action: answer with {options.length} digits from 1 to {options.colours}{ban}."
 
     def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
@@ -144,12 +128,12 @@ class Mastermind(PictureEnv):
         if guess not in self._all:
             guess = guess.translate(_SEPARATORS)
             if guess not in self._all:
-                return Outcome(self._unknown, self.step_reward, action_is_valid=False)
+                return Outcome(self._unknown, self.options.step_reward, action_is_valid=False)
         self._take(guess)
         observation = "\n".join(self._lines) if self._shows_board else self._lines[-1]
         if guess == self._hidden:
-            return Outcome(observation, self.step_reward + self.solve_reward, True, True)
-        return Outcome(observation, self.step_reward)
+            return Outcome(observation, self.options.step_reward + self.options.solve_reward, True, True)
+        return Outcome(observation, self.options.step_reward)
 
     def _take(self, guess: str) -> None:
         """Answer a guess and keep what the answer tells."""

@@ -6,10 +6,12 @@ The mazes come from :mod:`turngym.envs.textgames.maze.rules`. The episode ends a
 
 from __future__ import annotations
 
+from typing import Annotated, Literal
+
 import numpy as np
 from numpy.typing import NDArray
 
-from turngym.envs.core import Outcome
+from turngym.envs.core import MaxTurns, Outcome, Reward
 from turngym.envs.pictures import PictureEnv
 from turngym.envs.settings import worded
 from turngym.envs.textgames import drawing
@@ -27,8 +29,9 @@ from turngym.envs.textgames.maze.rules import (
     refill,
     rooms,
 )
-from turngym.envs.validation import refuse_task, require_choice, require_running, require_whole
+from turngym.envs.validation import refuse_task, require_running
 from turngym.errors import ConfigError, ExpertLost
+from turngym.options import OptionError, between
 from turngym.types import JSONValue
 
 _RULES = """You stand in a maze. Walk to the goal.
@@ -57,66 +60,47 @@ class Maze(PictureEnv):
     far. Progress is half the share of the rooms seen; once the goal has been seen, it is one half plus half of its
     proximity, with unseen doors taken as open. The expert goes to the nearest cell next to an unseen one.
 
-    Args:
-        size: Cells along one side, outer walls included, odd, 7 to 41.
-        loops: Share of the remaining walls between rooms that are opened beyond a perfect maze, 0 to 1.
-        view: ``"map"`` for the whole maze, ``"seen"`` for a map of what has been seen, ``"near"`` for what is near.
-        radius: Cells seen in each direction, 1 to 10, unless the view is ``"map"``.
-        min_moves: Fewest moves from the first cell to the goal, 1 to ``size``.
-        step_reward: Reward of every turn.
-        goal_reward: Reward for reaching the goal.
-        max_turns: Turns after which the episode is truncated.
-        split: Share of the mazes to sample from.
-        env_id: Registered id.
-        render_mode: ``"ansi"``, ``"rgb_array"`` or None.
-        image: Whether the observation is a dict of the text and a picture of the known part of the map, 16 pixels a
-            cell.
-
-    Raises:
-        ConfigError: An option is out of its range.
-
     >>> env = Maze(7)
     >>> maze, info = env.reset(seed=0)
     >>> len(maze.splitlines()), maze.count("P"), maze.count("G")
     (7, 1, 1)
     """
 
+    class Options(PictureEnv.Options):
+        size: Annotated[int, between(7, 41)] = 11
+        """Cells along one side, outer walls included, odd."""
+        loops: Annotated[float, between(0.0, 1.0)] = 0.0
+        """Share of the remaining walls between rooms that are opened beyond a perfect maze."""
+        view: Literal["map", "seen", "near"] = "map"
+        """``"map"`` for the whole maze, ``"seen"`` for a map of what has been seen, ``"near"`` for what is near."""
+        radius: Annotated[int, between(1, 10)] = 1
+        """Cells seen in each direction, 1 to 10, unless the view is ``"map"``."""
+        min_moves: int = 4
+        """Fewest moves from the first cell to the goal, 1 to ``size``."""
+        step_reward: Reward = 0.0
+        """Reward of every turn."""
+        goal_reward: Reward = 1.0
+        """Reward for reaching the goal."""
+        max_turns: MaxTurns = 60
+
+        def check(self) -> None:
+            if self.size % 2 == 0:
+                raise OptionError("size", f"must be odd, got {self.size}: rooms and walls take turns.")
+            self.require("min_moves", between(1, min(self.size, self.max_turns)))
+
+    options: Options
+
     file_options = worded("view")
 
-    def __init__(
-        self,
-        size: int = 11,
-        loops: float = 0.0,
-        view: str = "map",
-        radius: int = 1,
-        min_moves: int = 4,
-        step_reward: float = 0.0,
-        goal_reward: float = 1.0,
-        *,
-        max_turns: int = 60,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-        image: bool = False,
-    ) -> None:
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode, image=image)
-        require_whole(self.env_id, "size", size, 7, 41)
-        if size % 2 == 0:
-            raise ConfigError(f"size of {self.env_id} must be odd, got {size}: rooms and walls take turns.")
-        self.require("loops", loops, 0.0, 1.0)
-        require_choice(self.env_id, "view", view, _VIEWS)
-        require_whole(self.env_id, "radius", radius, 1, 10)
-        require_whole(self.env_id, "min_moves", min_moves, 1, min(size, max_turns))
-        for name, reward in (("step", step_reward), ("goal", goal_reward)):
-            self.require(f"{name}_reward", reward, -1e6, 1e6)
-        self.size, self.radius, self.min_moves = size, radius, min_moves
-        self.num_loops = round(loops * most_loops(size))
-        self.step_reward, self.goal_reward = step_reward, goal_reward
-        self._sees_all, self._is_near = view == "map", view == "near"
-        window = f"a window of {2 * radius + 1} x {2 * radius + 1} cells"
-        self.instructions = "\n".join((_RULES, _VIEWS[view].format(window=window, size=size), _ANSWER))
-        self._deltas = offsets(size)
-        self.set_frame(size * TILE_SIDE, size * TILE_SIDE)
+    def setup(self) -> None:
+        options = self.options
+        self.size, self.radius, self.min_moves = options.size, options.radius, options.min_moves
+        self.num_loops = round(options.loops * most_loops(options.size))
+        self._sees_all, self._is_near = options.view == "map", options.view == "near"
+        window = f"a window of {2 * options.radius + 1} x {2 * options.radius + 1} cells"
+        self.instructions = "\n".join((_RULES, _VIEWS[options.view].format(window=window, size=options.size), _ANSWER))
+        self._deltas = offsets(options.size)
+        self.set_frame(options.size * TILE_SIDE, options.size * TILE_SIDE)
 
     def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
@@ -200,14 +184,16 @@ class Maze(PictureEnv):
     def apply_action(self, action: str) -> Outcome[str]:
         move = action.strip().lower()
         if move not in MOVES:
-            return Outcome(f"{_UNKNOWN}\n{self._observed}", self.step_reward, action_is_valid=False)
+            return Outcome(f"{_UNKNOWN}\n{self._observed}", self.options.step_reward, action_is_valid=False)
         target = self._player + self._deltas[move]
         if self._maze[target] == "#":
-            return Outcome(self._observed, self.step_reward)
+            return Outcome(self._observed, self.options.step_reward)
         self._stand(target)
         if target == self._goal:
-            return Outcome(self._observed, self.step_reward + self.goal_reward, terminated=True, success=True)
-        return Outcome(self._observed, self.step_reward)
+            return Outcome(
+                self._observed, self.options.step_reward + self.options.goal_reward, terminated=True, success=True
+            )
+        return Outcome(self._observed, self.options.step_reward)
 
     def anchor(self) -> str:
         return self._board

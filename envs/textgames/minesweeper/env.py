@@ -9,11 +9,12 @@ safe cells that the turn opened, ``solve_reward`` (1) for the last safe cell, ``
 from __future__ import annotations
 
 import re
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from turngym.envs.core import Outcome
+from turngym.envs.core import MaxTurns, Outcome, Reward
 from turngym.envs.instances import split_of
 from turngym.envs.pictures import PictureEnv
 from turngym.envs.settings import worded
@@ -21,8 +22,9 @@ from turngym.envs.textgames import drawing
 from turngym.envs.textgames.minesweeper.layouts import draw_mines, other_mines
 from turngym.envs.textgames.minesweeper.picture import SYMBOLS, TILE_SIDE, tiles
 from turngym.envs.textgames.minesweeper.rules import Grid, Knowledge, cells_of, opened, solvable
-from turngym.envs.validation import refuse_task, require_running, require_whole
+from turngym.envs.validation import refuse_task, require_running
 from turngym.errors import ConfigError
+from turngym.options import OptionError, between
 from turngym.types import JSONValue
 
 _RULES = """{mines} mines are hidden under a board of {rows} rows and {columns} columns. Open every cell without a mine.
@@ -44,23 +46,6 @@ class Minesweeper(PictureEnv):
     changes nothing. Progress is the share of open cells among the safe cells that were closed at the start. The expert
     opens the first cell that it deduces to be safe, ignoring flags.
 
-    Args:
-        rows: Rows of the board, 5 to 20.
-        columns: Columns of the board, 5 to 20.
-        mines: Number of mines, 3 to a quarter of the cells.
-        step_reward: Reward of every turn.
-        open_reward: Reward for opening all safe cells, paid in equal shares for each cell.
-        solve_reward: Reward for opening the last safe cell.
-        mine_reward: Reward for opening a mine.
-        max_turns: Turns after which the episode is truncated, enough to open every safe cell one by one.
-        split: Share of the boards to sample from.
-        env_id: Registered id.
-        render_mode: ``"ansi"``, ``"rgb_array"`` or None.
-        image: Whether the observation is a dict of the text and a picture of the board, 16 pixels a cell.
-
-    Raises:
-        ConfigError: An option is out of its range.
-
     >>> env = Minesweeper(5, 5, 3)
     >>> print(env.reset(seed=0)[0])
       0 1 2 3 4
@@ -73,51 +58,54 @@ class Minesweeper(PictureEnv):
     'reveal 0 1'
     """
 
+    class Options(PictureEnv.Options):
+        rows: Annotated[int, between(5, 20)] = 8
+        """Rows of the board."""
+        columns: Annotated[int, between(5, 20)] = 8
+        """Columns of the board."""
+        mines: int = 10
+        """Number of mines, 3 to a quarter of the cells."""
+        step_reward: Reward = 0.0
+        """Reward of every turn."""
+        open_reward: Reward = 0.0
+        """Reward for opening all safe cells, paid in equal shares for each cell."""
+        solve_reward: Reward = 1.0
+        """Reward for opening the last safe cell."""
+        mine_reward: Reward = 0.0
+        """Reward for opening a mine."""
+        max_turns: MaxTurns = 60
+        """Turns after which the episode is truncated, enough to open every safe cell one by one."""
+
+        def check(self) -> None:
+            self.require("mines", between(3, self.rows * self.columns // 4))
+            needed = self.rows * self.columns - self.mines - 4  # the first cell opens at least three neighbours
+            if self.max_turns < needed:
+                raise OptionError(
+                    "max_turns",
+                    f"is {self.max_turns}, but opening {self.rows} x {self.columns} cells with {self.mines} mines "
+                    f"can take {needed} turns: pass max_turns={needed} or more.",
+                )
+
+    options: Options
+
     file_options = worded()
 
-    def __init__(
-        self,
-        rows: int = 8,
-        columns: int = 8,
-        mines: int = 10,
-        step_reward: float = 0.0,
-        open_reward: float = 0.0,
-        solve_reward: float = 1.0,
-        mine_reward: float = 0.0,
-        *,
-        max_turns: int = 60,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-        image: bool = False,
-    ) -> None:
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode, image=image)
-        require_whole(self.env_id, "rows", rows, 5, 20)
-        require_whole(self.env_id, "columns", columns, 5, 20)
-        require_whole(self.env_id, "mines", mines, 3, rows * columns // 4)
-        rewards = {"step": step_reward, "open": open_reward, "solve": solve_reward, "mine": mine_reward}
-        for name, reward in rewards.items():
-            self.require(f"{name}_reward", reward, -1e6, 1e6)
-        needed = rows * columns - mines - 4  # the first cell opens at least three neighbours
-        if max_turns < needed:
-            raise ConfigError(
-                f"max_turns of {self.env_id} is {max_turns}, but opening {rows} x {columns} cells with {mines} mines "
-                f"can take {needed} turns: pass max_turns={needed} or more."
-            )
-        self.rows, self.columns, self.num_mines = rows, columns, mines
-        self.step_reward, self.open_reward = step_reward, open_reward
-        self.solve_reward, self.mine_reward = solve_reward, mine_reward
-        self.instructions = _RULES.format(mines=mines, rows=rows, columns=columns)
-        self._grid = Grid(rows, columns)
-        self._num_safe = rows * columns - mines
-        names = {cell: f"{index // columns} {index % columns}" for index, cell in enumerate(self._grid.cells)}
+    def setup(self) -> None:
+        options = self.options
+        self.rows, self.columns, self.num_mines = options.rows, options.columns, options.mines
+        self.instructions = _RULES.format(mines=options.mines, rows=options.rows, columns=options.columns)
+        self._grid = Grid(options.rows, options.columns)
+        self._num_safe = options.rows * options.columns - options.mines
+        names = {
+            cell: f"{index // options.columns} {index % options.columns}" for index, cell in enumerate(self._grid.cells)
+        }
         self._reveals = {cell: f"reveal {name}" for cell, name in names.items()}
         self._flags = {cell: f"flag {name}" for cell, name in names.items()}
         self._actions = {text: (False, cell) for cell, text in self._reveals.items()}
         self._actions |= {text: (True, cell) for cell, text in self._flags.items()}
         self._every_action = (*self._reveals.values(), *self._flags.values())
         self._blank, self._places = self._frame_text()
-        self.set_frame(rows * TILE_SIDE, columns * TILE_SIDE)
+        self.set_frame(options.rows * TILE_SIDE, options.columns * TILE_SIDE)
 
     def _frame_text(self) -> tuple[str, dict[int, int]]:
         """Return the text of a closed board, and where in it each cell stands."""
@@ -197,22 +185,24 @@ class Minesweeper(PictureEnv):
             return self._refuse("That cell is open already.")
         if is_flag:
             self._toggle(cell)
-            return Outcome(self._text, self.step_reward)
+            return Outcome(self._text, self.options.step_reward)
         if self._flagged >> cell & 1:
             return self._refuse("That cell carries a flag: take it back first.")
         if self._mines >> cell & 1:
             self._hit = cell
             self._mark(cell, "*")
-            return Outcome(self._text, self.step_reward + self.mine_reward, terminated=True)
+            return Outcome(self._text, self.options.step_reward + self.options.mine_reward, terminated=True)
         numbers = opened(self._grid, cell, self._mines, self._is_open)
         self._show(numbers)
-        reward = self.step_reward + self.open_reward * len(numbers) / (self._num_safe - self._first_count)
+        reward = self.options.step_reward + self.options.open_reward * len(numbers) / (
+            self._num_safe - self._first_count
+        )
         if len(self._numbers) == self._num_safe:
-            return Outcome(self._text, reward + self.solve_reward, terminated=True, success=True)
+            return Outcome(self._text, reward + self.options.solve_reward, terminated=True, success=True)
         return Outcome(self._text, reward)
 
     def _refuse(self, reason: str) -> Outcome[str]:
-        return Outcome(f"{reason}\n{self._text}", self.step_reward, action_is_valid=False)
+        return Outcome(f"{reason}\n{self._text}", self.options.step_reward, action_is_valid=False)
 
     def _toggle(self, cell: int) -> None:
         """Put a flag onto a closed cell, or take it back."""

@@ -8,11 +8,12 @@ goal, -1 for one pushed off, 10 for the solved room.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from turngym.envs.core import Outcome
+from turngym.envs.core import MaxTurns, Outcome, Reward
 from turngym.envs.pictures import PictureEnv
 from turngym.envs.settings import worded
 from turngym.envs.textgames import drawing
@@ -29,8 +30,9 @@ from turngym.envs.textgames.sokoban.rules import (
     transition,
 )
 from turngym.envs.textgames.sokoban.solver import solve
-from turngym.envs.validation import refuse_task, require_choice, require_running, require_whole
+from turngym.envs.validation import refuse_task, require_running
 from turngym.errors import ConfigError
+from turngym.options import between
 from turngym.types import JSONValue
 
 _RULES = """You are the player in a room with boxes. Push every box onto a goal.
@@ -70,65 +72,53 @@ class Sokoban(PictureEnv):
     an unsolved room is truncated at ``max_turns``. A move against a wall or a blocked box is understood and changes
     nothing.
 
-    Args:
-        size: Cells along one side, outer walls included, 5 to 12.
-        boxes: Number of boxes, 1 to 5.
-        min_moves: Minimum length of a room's solution, at least 1.
-        max_moves: Maximum length of that solution, at most ``max_turns``; None for half of ``max_turns``.
-        view: ``"grid"`` for lines of symbols, ``"coordinates"`` for one line of words and numbers.
-        step_reward: Reward of every turn.
-        box_reward: Reward for pushing a box onto a goal; its negative for pushing one off.
-        solve_reward: Reward for solving the room.
-        max_turns: Turns after which the episode is truncated.
-        split: Share of the rooms to sample from.
-        env_id: Registered id.
-        render_mode: ``"ansi"``, ``"rgb_array"`` or None.
-        image: Whether the observation is a dict of the text and a picture of the room, 16 pixels a cell.
-
-    Raises:
-        ConfigError: An option is out of its range.
-
     >>> env = Sokoban(boxes=2)
     >>> room, info = env.reset(seed=0)
     >>> room.count("X") + room.count("√"), len(room.splitlines())
     (2, 6)
     """
 
+    class Options(PictureEnv.Options):
+        size: Annotated[int, between(5, 12)] = 6
+        """Cells along one side, outer walls included."""
+        boxes: int = 1
+        """Number of boxes, 1 to 5."""
+        min_moves: int = 1
+        """Minimum length of a room's solution."""
+        max_moves: int | None = None
+        """Maximum length of that solution, at most ``max_turns``; None for half of ``max_turns``."""
+        view: Literal["grid", "coordinates"] = "grid"
+        """``"grid"`` for lines of symbols, ``"coordinates"`` for one line of words and numbers."""
+        step_reward: Reward = -0.1
+        """Reward of every turn."""
+        box_reward: Reward = 1.0
+        """Reward for pushing a box onto a goal; its negative for pushing one off."""
+        solve_reward: Reward = 10.0
+        """Reward for solving the room."""
+        max_turns: MaxTurns = 30
+
+        @property
+        def longest(self) -> int:
+            """Maximum length of a solution."""
+            return max(1, self.max_turns // 2) if self.max_moves is None else self.max_moves
+
+        def check(self) -> None:
+            self.require("boxes", between(1, min(5, (self.size - 2) ** 2 // 3)))
+            self.require("max_moves", between(1, self.max_turns), self.longest)
+            self.require("min_moves", between(1, self.longest))
+
+    options: Options
+
     file_options = worded("view")
 
-    def __init__(
-        self,
-        size: int = 6,
-        boxes: int = 1,
-        min_moves: int = 1,
-        max_moves: int | None = None,
-        view: str = "grid",
-        step_reward: float = -0.1,
-        box_reward: float = 1.0,
-        solve_reward: float = 10.0,
-        *,
-        max_turns: int = 30,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-        image: bool = False,
-    ) -> None:
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode, image=image)
-        require_whole(self.env_id, "size", size, 5, 12)
-        require_whole(self.env_id, "boxes", boxes, 1, min(5, (size - 2) ** 2 // 3))
-        longest = max(1, max_turns // 2) if max_moves is None else max_moves
-        require_whole(self.env_id, "max_moves", longest, 1, max_turns)
-        require_whole(self.env_id, "min_moves", min_moves, 1, longest)
-        require_choice(self.env_id, "view", view, ("grid", "coordinates"))
-        for name, reward in (("step", step_reward), ("box", box_reward), ("solve", solve_reward)):
-            self.require(f"{name}_reward", reward, -1e6, 1e6)
-        self.step_reward, self.box_reward, self.solve_reward = step_reward, box_reward, solve_reward
-        self._is_grid = view == "grid"
+    def setup(self) -> None:
+        options = self.options
+        self._is_grid = options.view == "grid"
         self._board_text = grid_text if self._is_grid else coordinate_text
         self.instructions = "\n".join((_RULES, _GRID if self._is_grid else _COORDINATES, _ANSWER))
-        self._source = RoomSource(size, boxes, min_moves, longest)
+        self._source = RoomSource(options.size, options.boxes, options.min_moves, options.longest)
         self._plan: dict[State, str] = {}
-        self.set_frame(size * _TILE_SIDE, size * _TILE_SIDE)
+        self.set_frame(options.size * _TILE_SIDE, options.size * _TILE_SIDE)
 
     def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
@@ -147,19 +137,19 @@ class Sokoban(PictureEnv):
         move = action.strip().lower()
         if move not in MOVES:
             note = _UNKNOWN + ("\n" if self._is_grid else " ")
-            return Outcome(note + self._board, self.step_reward, action_is_valid=False)
+            return Outcome(note + self._board, self.options.step_reward, action_is_valid=False)
         before = self._place
         after = transition(self._room, before, move)
         if after is before:
-            return Outcome(self._board, self.step_reward)
+            return Outcome(self._board, self.options.step_reward)
         self._place = after
         self._board = self._board_text(self._room, after)
-        reward = self.step_reward
+        reward = self.options.step_reward
         if after.boxes is not before.boxes:
             goals = self._room.goals
-            reward += self.box_reward * (len(after.boxes & goals) - len(before.boxes & goals))
+            reward += self.options.box_reward * (len(after.boxes & goals) - len(before.boxes & goals))
             if after.boxes == goals:
-                return Outcome(self._board, reward + self.solve_reward, terminated=True, success=True)
+                return Outcome(self._board, reward + self.options.solve_reward, terminated=True, success=True)
         return Outcome(self._board, reward)
 
     def anchor(self) -> str:

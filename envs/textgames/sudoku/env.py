@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from turngym.envs.core import Outcome
+from turngym.envs.core import MaxTurns, Outcome, Reward
 from turngym.envs.pictures import PictureEnv
 from turngym.envs.settings import worded
 from turngym.envs.textgames import drawing
@@ -28,8 +28,9 @@ from turngym.envs.textgames.sudoku.rules import (
     parse_grid,
     random_grid,
 )
-from turngym.envs.validation import refuse_task, require_choice, require_running, require_whole
+from turngym.envs.validation import refuse_task, require_running
 from turngym.errors import ConfigError
+from turngym.options import OptionError, between
 from turngym.types import JSONValue
 
 FEWEST_CLUES = {4: 5, 6: 13, 9: 32}
@@ -88,23 +89,6 @@ class Sudoku(PictureEnv):
     even if they are not part of the solution. Nothing is hidden, because the clues determine the solution, so progress
     counts only correctly filled cells.
 
-    Args:
-        size: Cells along one side: 4, 6 or 9.
-        clues: Filled cells of the puzzle; at least 5, 13, 32 by size. None for 8, 18, 45.
-        wrong: Handling of a value that breaks no visible rule but is not part of the solution: ``"keep"`` enters it,
-            and nothing can be undone; ``"refuse"`` answers that it is wrong.
-        step_reward: Reward of every turn.
-        fill_reward: Total reward for filling all cells correctly, in equal parts for each of them.
-        solve_reward: Reward for the full grid.
-        max_turns: Turns after which the episode is truncated, at least one for each empty cell; None for twice that.
-        split: Share of the puzzles to sample from.
-        env_id: Registered id.
-        render_mode: ``"ansi"``, ``"rgb_array"`` or None.
-        image: Whether the observation holds a picture of the grid.
-
-    Raises:
-        ConfigError: An option is out of its range, or the turn limit too low for the empty cells.
-
     >>> env = Sudoku(4)
     >>> print(env.reset(seed=0)[0])
     2 . 1 .
@@ -115,50 +99,63 @@ class Sudoku(PictureEnv):
     '1 4 4'
     """
 
+    class Options(PictureEnv.Options):
+        size: Literal[4, 6, 9] = 9
+        """Cells along one side."""
+        clues: int | None = None
+        """Filled cells of the puzzle; at least 5, 13, 32 by size. None for 8, 18, 45."""
+        wrong: Literal["keep", "refuse"] = "keep"
+        """Handling of a value that breaks no visible rule but is not part of the solution: ``"keep"`` enters it, and
+        nothing can be undone; ``"refuse"`` answers that it is wrong."""
+        step_reward: Reward = 0.0
+        """Reward of every turn."""
+        fill_reward: Reward = 0.0
+        """Total reward for filling all cells correctly, in equal parts for each of them."""
+        solve_reward: Reward = 1.0
+        """Reward for the full grid."""
+        max_turns: MaxTurns | None = None  # type: ignore[assignment]  # as turn_limit says
+        """Turns after which the episode is truncated, at least one for each empty cell; None for twice that."""
+
+        @property
+        def given(self) -> int:
+            """Filled cells of the puzzle."""
+            return _CLUES[self.size] if self.clues is None else self.clues
+
+        @property
+        def empty(self) -> int:
+            """Cells to fill."""
+            return self.size * self.size - self.given
+
+        @property
+        def turn_limit(self) -> int:
+            return self.max_turns or 2 * self.empty
+
+        def check(self) -> None:
+            self.require("clues", between(FEWEST_CLUES[self.size], self.size * self.size - 1), self.given)
+            if self.turn_limit < self.empty:
+                raise OptionError(
+                    "max_turns",
+                    f"is {self.max_turns}, but {self.given} clues leave {self.empty} empty cells: "
+                    f"pass max_turns={self.empty} or more, or more clues.",
+                )
+
+    options: Options
+
     file_options = worded("wrong")
     beaten_by: ClassVar[Mapping[str, str]] = dict.fromkeys(
         ("first legal", "last legal", "alphabetically first", "alphabetically last"),
         "placements are listed cell by cell, and filling cells in order leaves fewer dead ends than a random order.",
     )
 
-    def __init__(
-        self,
-        size: int = 9,
-        clues: int | None = None,
-        wrong: str = "keep",
-        step_reward: float = 0.0,
-        fill_reward: float = 0.0,
-        solve_reward: float = 1.0,
-        *,
-        max_turns: int | None = None,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-        image: bool = False,
-    ) -> None:
-        given = _CLUES.get(size, 0) if clues is None else clues
-        empty = size * size - given if size in BOXES and isinstance(given, int) and given < size * size else 1
-        limit = 2 * empty if max_turns is None else max_turns
-        super().__init__(max_turns=limit, split=split, env_id=env_id, render_mode=render_mode, image=image)
-        if isinstance(size, bool) or size not in BOXES:
-            raise ConfigError(f"size of {self.env_id} must be 4, 6 or 9, got {size!r}.")
-        require_whole(self.env_id, "clues", given, FEWEST_CLUES[size], size * size - 1)
-        require_choice(self.env_id, "wrong", wrong, tuple(_WRONG))
-        for name, reward in (("step", step_reward), ("fill", fill_reward), ("solve", solve_reward)):
-            self.require(f"{name}_reward", reward, -1e6, 1e6)
-        if limit < empty:
-            raise ConfigError(
-                f"max_turns of {self.env_id} is {limit}, but {given} clues leave {empty} empty cells: "
-                f"pass max_turns={empty} or more, or more clues."
-            )
-        self.size, self.clues, self.keeps_wrong = size, given, wrong == "keep"
-        self.step_reward, self.solve_reward = step_reward, solve_reward
-        self._cell_reward = fill_reward / empty
-        self._empty = empty
-        self._moves = moves(size)
-        self.set_frame(size * _SIDE, size * _SIDE)
-        height, width = BOXES[size]
-        self.instructions = _RULES.format(height=height, width=width, size=size, wrong=_WRONG[wrong])
+    def setup(self) -> None:
+        options = self.options
+        self.size, self.clues, self.keeps_wrong = options.size, options.given, options.wrong == "keep"
+        self._empty = options.empty
+        self._cell_reward = options.fill_reward / options.empty
+        self._moves = moves(options.size)
+        self.set_frame(options.size * _SIDE, options.size * _SIDE)
+        height, width = BOXES[options.size]
+        self.instructions = _RULES.format(height=height, width=width, size=options.size, wrong=_WRONG[options.wrong])
 
     def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
@@ -193,17 +190,21 @@ class Sudoku(PictureEnv):
         if move is None:
             move = self._legal.get(self._tidy(action))
         if move is None:
-            return Outcome(f"{self._reason(action)}\n{self._text}", self.step_reward, action_is_valid=False)
+            return Outcome(f"{self._reason(action)}\n{self._text}", self.options.step_reward, action_is_valid=False)
         cell, value = move
         is_right = value == self._solution[cell]
         if not is_right and not self.keeps_wrong:
             row, column = divmod(cell, self.size)
-            return Outcome(f"Wrong: row {row + 1}, column {column + 1} is not {value}.\n{self._text}", self.step_reward)
+            return Outcome(
+                f"Wrong: row {row + 1}, column {column + 1} is not {value}.\n{self._text}", self.options.step_reward
+            )
         dead = self._place(cell, value)
         if not self._left:
-            return Outcome(self._text, self.step_reward + self._cell_reward + self.solve_reward, True, True)
+            return Outcome(
+                self._text, self.options.step_reward + self._cell_reward + self.options.solve_reward, True, True
+            )
         self._wrongs += not is_right
-        reward = self.step_reward + self._cell_reward * is_right
+        reward = self.options.step_reward + self._cell_reward * is_right
         if dead is None:
             return Outcome(self._text, reward)
         row, column = divmod(dead, self.size)

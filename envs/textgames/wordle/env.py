@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from bisect import insort
 from functools import cache
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from turngym.envs.core import Outcome
+from turngym.envs.core import MaxTurns, Outcome, Reward
 from turngym.envs.pictures import PictureEnv
 from turngym.envs.settings import worded
 from turngym.envs.textgames import drawing
@@ -29,7 +30,8 @@ from turngym.envs.textgames.wordle.rules import (
     marks,
 )
 from turngym.envs.textgames.words import is_finite, words, words_of_split
-from turngym.envs.validation import refuse_task, require_choice, require_flag, require_running, require_whole
+from turngym.envs.validation import refuse_task, require_running
+from turngym.options import between
 from turngym.types import JSONValue
 
 _RULES = """I have chosen an English word of {length} letters. Find it in at most {turns} guesses.
@@ -49,23 +51,6 @@ class Wordle(PictureEnv):
     is answered and costs a turn. Legal actions are not listed: they would be the whole word list. The anchor holds the
     guesses with their marks in alphabetical order, so it does not depend on the order of guessing.
 
-    Args:
-        length: Letters of the word, 3 to 8; with 3 there are too few words for splits.
-        guesses: ``"list"`` to allow the words of the list only, ``"any"`` for any letters.
-        strict: Whether a guess that does not fit all marks so far is refused.
-        view: ``"row"`` for the marks of the last guess, ``"board"`` for all guesses and the letters known so far.
-        step_reward: Reward of every turn.
-        solve_reward: Reward for the correct word.
-        max_turns: Turns after which the episode is truncated.
-        split: Share of the words to sample from.
-        env_id: Registered id.
-        render_mode: ``"ansi"``, ``"rgb_array"`` or None.
-        image: Whether the observation holds a picture of the last guesses, 10 at most.
-
-    Raises:
-        ConfigError: An option is out of its range.
-        MissingExtra: The package with the words is not installed.
-
     >>> env = Wordle()
     >>> env.reset(seed=0)[0]
     'Guess a word of 5 letters.'
@@ -74,41 +59,37 @@ class Wordle(PictureEnv):
     X Y X X G
     """
 
+    class Options(PictureEnv.Options):
+        length: Annotated[int, between(3, 8)] = 5
+        """Letters of the word; with 3 there are too few words for splits."""
+        guesses: Literal["list", "any"] = "list"
+        """``"list"`` to allow the words of the list only, ``"any"`` for any letters."""
+        strict: bool = False
+        """Whether a guess that does not fit all marks so far is refused."""
+        view: Literal["row", "board"] = "row"
+        """``"row"`` for the marks of the last guess, ``"board"`` for all guesses and the letters known so far."""
+        step_reward: Reward = 0.0
+        """Reward of every turn."""
+        solve_reward: Reward = 1.0
+        """Reward for the correct word."""
+        max_turns: MaxTurns = 6
+
+    options: Options
+
     file_options = worded("guesses", "view")
 
-    def __init__(
-        self,
-        length: int = 5,
-        guesses: str = "list",
-        strict: bool = False,
-        view: str = "row",
-        step_reward: float = 0.0,
-        solve_reward: float = 1.0,
-        *,
-        max_turns: int = 6,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-        image: bool = False,
-    ) -> None:
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode, image=image)
-        require_whole(self.env_id, "length", length, 3, 8)
-        require_choice(self.env_id, "guesses", guesses, ("list", "any"))
-        require_flag(self.env_id, "strict", strict)
-        require_choice(self.env_id, "view", view, ("row", "board"))
-        for name, reward in (("step", step_reward), ("solve", solve_reward)):
-            self.require(f"{name}_reward", reward, -1e6, 1e6)
-        self.length, self.strict = length, strict
-        self.step_reward, self.solve_reward = step_reward, solve_reward
-        self.finite_instances = len(words(length)) if is_finite(length) else None
-        self._shows_board = view == "board"
-        self._allowed, self._takes_any = _allowed(length), guesses == "any"
-        self._opening = f"Guess a word of {length} letters."
-        self._answer = f"answer with one word of {length} letters" + (" a to z." if self._takes_any else ".")
-        rules = _RULES.format(length=length, turns=max_turns) + (f"\n{_STRICT}" if strict else "")
+    def setup(self) -> None:
+        options = self.options
+        self.length, self.strict = options.length, options.strict
+        self.finite_instances = len(words(options.length)) if is_finite(options.length) else None
+        self._shows_board = options.view == "board"
+        self._allowed, self._takes_any = _allowed(options.length), options.guesses == "any"
+        self._opening = f"Guess a word of {options.length} letters."
+        self._answer = f"answer with one word of {options.length} letters" + (" a to z." if self._takes_any else ".")
+        rules = _RULES.format(length=options.length, turns=self.max_turns) + (f"\n{_STRICT}" if options.strict else "")
         self.instructions = f"{rules}\nA{self._answer[1:]}"
-        self._rows_shown = min(max_turns, _MOST_ROWS)
-        self.set_frame(self._rows_shown * _SIDE, length * _SIDE)
+        self._rows_shown = min(self.max_turns, _MOST_ROWS)
+        self.set_frame(self._rows_shown * _SIDE, options.length * _SIDE)
 
     def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
@@ -126,17 +107,17 @@ class Wordle(PictureEnv):
             return self._refusal(guess)
         if self.strict and not fits(guess, self._rows):
             note = f"Illegal guess: {guess} does not fit the marks so far."
-            return Outcome(note, self.step_reward, action_is_valid=False)
+            return Outcome(note, self.options.step_reward, action_is_valid=False)
         given = self._take(guess)
         observation = self._board() if self._shows_board else f"{' '.join(guess)}\n{' '.join(given)}"
         if guess == self._hidden:
-            return Outcome(observation, self.step_reward + self.solve_reward, True, True)
-        return Outcome(observation, self.step_reward)
+            return Outcome(observation, self.options.step_reward + self.options.solve_reward, True, True)
+        return Outcome(observation, self.options.step_reward)
 
     def _refusal(self, guess: str) -> Outcome[str]:
         is_word = _is_word(guess, self.length)
         note = f"Unknown word: {guess} is not in the list of words." if is_word else f"Unknown action: {self._answer}"
-        return Outcome(note, self.step_reward, action_is_valid=False)
+        return Outcome(note, self.options.step_reward, action_is_valid=False)
 
     def _take(self, guess: str) -> str:
         """Mark a guess and keep what it tells."""

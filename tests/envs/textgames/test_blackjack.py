@@ -219,7 +219,7 @@ def test_instructions_tell_the_deck() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"deck": "double"}, r"no deck 'double'"),
+        ({"deck": "double"}, r"deck of .* got 'double'"),
         ({"winnable": 1}, r"winnable of .* must be True or False, got 1"),
         ({"natural_reward": float("nan")}, r"natural_reward of .* got nan"),
         ({"step_reward": -1e9}, r"step_reward of .* got -1000000000"),

@@ -274,8 +274,8 @@ def test_the_player_stands_in_the_middle_of_the_window_wherever_it_is() -> None:
     [
         ({"size": 5}, r"size of .* must be a whole number in \[7, 41\], got 5"),
         ({"size": 12}, "must be odd, got 12"),
-        ({"loops": 1.5}, r"loops of .* must lie in \[0\.0, 1\.0\], got 1\.5"),
-        ({"view": "bird"}, "no view 'bird'"),
+        ({"loops": 1.5}, r"loops of .* must be a number in \[0\.0, 1\.0\], got 1\.5"),
+        ({"view": "bird"}, r"view of .* got 'bird'"),
         ({"radius": 0}, "radius of .* got 0"),
         ({"min_moves": 12}, r"min_moves of .* \[1, 11\], got 12"),
         ({"goal_reward": "1"}, "goal_reward of .* got '1'"),

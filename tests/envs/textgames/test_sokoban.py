@@ -193,7 +193,7 @@ def test_render_shows_the_grid_whatever_the_observation() -> None:
         ({"max_turns": 0}, r"max_turns of .* got 0"),
         ({"max_moves": 31}, r"max_moves of .* \[1, 30\], got 31"),
         ({"min_moves": 16}, r"min_moves of .* \[1, 15\], got 16"),
-        ({"view": "grit"}, r"no view 'grit'\. Did you mean 'grid'\?"),
+        ({"view": "grit"}, r"view of .* got 'grit'\. Did you mean 'grid'\?"),
         ({"split": "tset"}, r"no split 'tset'\. Did you mean 'test'\?"),
         ({"step_reward": float("nan")}, r"step_reward of .* got nan"),
         ({"box_reward": "1"}, r"box_reward of .* got '1'"),

@@ -278,8 +278,8 @@ def test_turn_limit_is_twice_the_empty_cells_or_what_is_asked_for() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"size": 5}, r"size of .* must be 4, 6 or 9, got 5"),
-        ({"size": True}, r"must be 4, 6 or 9, got True"),
+        ({"size": 5}, r"size of .* must be one of 4, 6, 9, got 5"),
+        ({"size": True}, r"must be one of 4, 6, 9, got True"),
         ({"size": 9, "clues": 31}, r"clues of .* must be a whole number in \[32, 80\], got 31"),
         ({"size": 4, "clues": 16}, r"\[5, 15\], got 16"),
         ({"clues": "many"}, r"got 'many'"),

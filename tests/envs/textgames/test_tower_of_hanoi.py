@@ -186,7 +186,7 @@ def test_a_branch_from_a_snapshot_equals_the_original() -> None:
         ({"discs": 1}, r"discs of .* must be a whole number in \[2, 8\], got 1"),
         ({"discs": 9}, r"got 9"),
         ({"discs": "3"}, r"got '3'"),
-        ({"start": "towers"}, r"no start 'towers'\. Did you mean 'tower'\?"),
+        ({"start": "towers"}, r"start of .* got 'towers'\. Did you mean 'tower'\?"),
         ({"max_turns": 6}, r"is 6, but 3 discs can need 7 moves: pass max_turns=7 or more"),
         ({"max_turns": 0}, r"max_turns of .* got 0"),
         ({"solve_reward": "1"}, r"solve_reward of .* got '1'"),
