@@ -62,6 +62,27 @@ def split_place(text: str) -> tuple[str, str]:
     return (found["place"], found["name"]) if found else ("", text)
 
 
+def dotted_place(argument: str, kind: str) -> str:
+    """Return ``"package.module:Name"`` for ``"package.module.Name"``.
+
+    Args:
+        argument: The path.
+        kind: Whose argument it is, for the message.
+
+    Raises:
+        ConfigError: It is no dotted path.
+
+    >>> dotted_place("games.agents.Mine", "agent"), dotted_place("games/agents.py:Mine", "agent")
+    ('games.agents:Mine', 'games/agents.py:Mine')
+    """
+    path, _, name = argument.rpartition(".")
+    if split_place(argument)[0]:
+        return argument
+    if not path:
+        raise ConfigError(f"the {kind} module needs a dotted path, got {argument!r}: write module:PACKAGE.MODULE.NAME.")
+    return f"{path}:{name}"
+
+
 def is_file(place: str) -> bool:
     """Return whether a place is a file and no module."""
     return place.endswith(".py")

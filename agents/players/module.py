@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from turngym.agents.core import Agent
 from turngym.agents.players import AGENTS, AgentSettings, own_agent
-from turngym.errors import ConfigError
-from turngym.loading import split_place
+from turngym.loading import dotted_place
 
 
 @AGENTS.register("module")
@@ -23,25 +22,4 @@ def make(argument: str, settings: AgentSettings) -> Agent:
         ConfigError: The path is no dotted path, or what it makes is no agent.
         UnknownName: There is no such module, or no such name in it.
     """
-    return own_agent(place_of(argument, "agent"), settings)
-
-
-def place_of(argument: str, kind: str) -> str:
-    """Return ``"package.module:Name"`` for ``"package.module.Name"``.
-
-    Args:
-        argument: The path.
-        kind: Whose argument it is, for the message.
-
-    Raises:
-        ConfigError: It is no dotted path.
-
-    >>> place_of("games.agents.Mine", "agent"), place_of("games/agents.py:Mine", "agent")
-    ('games.agents:Mine', 'games/agents.py:Mine')
-    """
-    path, _, name = argument.rpartition(".")
-    if split_place(argument)[0]:
-        return argument
-    if not path:
-        raise ConfigError(f"the {kind} module needs a dotted path, got {argument!r}: write module:PACKAGE.MODULE.NAME.")
-    return f"{path}:{name}"
+    return own_agent(dotted_place(argument, "agent"), settings)

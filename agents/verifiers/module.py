@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from turngym.agents.core import Agent
 from turngym.agents.players import AgentSettings
-from turngym.agents.players.module import place_of
 from turngym.agents.verifiers import VERIFIERS, Verifier, own_verifier
+from turngym.loading import dotted_place
 
 
 @VERIFIERS.register("module")
@@ -16,4 +16,4 @@ def make(argument: str, settings: AgentSettings, agent: Agent) -> Verifier:
         ConfigError: The path is no dotted path.
         UnknownName: There is no such module, or no such name in it.
     """
-    return own_verifier(place_of(argument, "verifier"), settings, agent)
+    return own_verifier(dotted_place(argument, "verifier"), settings, agent)

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from turngym.envs.core import Outcome
 from turngym.envs.desktop.actions import FORMAT, read
-from turngym.envs.desktop.goals.base import Goal
-from turngym.envs.desktop.goals.oracle import next_action
+from turngym.envs.desktop.folder import Folder
+from turngym.envs.desktop.goals.base import Goal, next_action
 from turngym.envs.desktop.goals.table import GOALS
 from turngym.envs.desktop.sandbox import require_programs
-from turngym.envs.desktop.session import DesktopFault
-from turngym.envs.desktop.shown import files_text, windows_text
+from turngym.envs.desktop.session import DesktopFault, Window
+from turngym.envs.desktop.sheets import Sheet, shown
 from turngym.envs.desktop.slot import DesktopSlot
 from turngym.envs.pictures import PictureEnv
 from turngym.envs.settings import worded
@@ -233,3 +233,46 @@ def _goal_names(env_id: str, task: str | Sequence[str]) -> tuple[str, ...]:
         if name not in known:
             raise UnknownName(f"{env_id} has no goal named {name!r}. {nearest(str(name), known)}")
     return names
+
+
+_LONGEST_LINE = 120
+_MOST_LINES = 20
+_MOST_SHEETS = 4
+
+
+def windows_text(windows: Sequence[Window]) -> str:
+    """Return the windows, one per line, topmost first.
+
+    >>> print(windows_text([Window("a.txt - Mousepad", "window", 0, 0, 800, 600, True)]))
+    Windows, topmost first:
+    - window "a.txt - Mousepad" at 0,0, 800 x 600, has the focus
+    """
+    if not windows:
+        return "There are no windows."
+    lines = ["Windows, topmost first:"]
+    for each in windows:
+        title = f' "{each.title[:_LONGEST_LINE]}"' if each.kind != "menu" else ""
+        focus = ", has the focus" if each.has_focus else ""
+        lines.append(f"- {each.kind}{title} at {each.x},{each.y}, {each.width} x {each.height}{focus}")
+    return "\n".join(lines)
+
+
+def files_text(folder: Folder) -> str:
+    """Return the files with their contents, truncated where they are long."""
+    found = []
+    for name in folder.names():
+        if name.endswith(".gnumeric"):
+            found.append(f"Saved in ~/{name}:\n" + "\n".join(_sheet_lines(folder.book(name))))
+        else:
+            lines = [line[:_LONGEST_LINE] for line in (folder.text(name) or "").splitlines()[:_MOST_LINES]]
+            found.append(f"Saved in ~/{name}:\n" + "\n".join(f"| {line}" for line in lines or [""]))
+    return "\n".join(found) or "The folder ~ is empty."
+
+
+def _sheet_lines(sheets: Sequence[Sheet]) -> list[str]:
+    lines = []
+    for sheet in sheets[:_MOST_SHEETS]:
+        lines.append(f"sheet {sheet.name[:_LONGEST_LINE]}")
+        for number, row in enumerate(sheet.table()[:_MOST_LINES], 1):
+            lines.append(f"{number} | " + " | ".join(shown(value) for value in row)[:_LONGEST_LINE])
+    return lines or ["no workbook"]

@@ -19,8 +19,7 @@ from turngym.envs.search.questions import KINDS, Question, draw_question
 from turngym.envs.search.retriever import Retriever
 from turngym.envs.search.step_rewards import SearchProgress, tool_efficiency
 from turngym.envs.search.wide_match import normalise_wide
-from turngym.envs.search.world import make_world
-from turngym.envs.search.worlds import world_retriever
+from turngym.envs.search.world import make_world, world_retriever
 from turngym.envs.sets import PROCEDURAL, SetEnv
 from turngym.envs.settings import worded
 from turngym.envs.validation import require_choice, require_flag, require_running, require_whole

@@ -10,6 +10,7 @@ import numpy as np
 
 from turngym.envs.search import world_words as words
 from turngym.envs.search.documents import Document
+from turngym.envs.search.retriever import LocalRetriever, make_retriever
 from turngym.seeding import stream
 
 SHARES = {"person": 0.36, "city": 0.12, "country": 0.03, "work": 0.3, "university": 0.07, "event": 0.12}
@@ -175,3 +176,9 @@ def _tell(generator: np.random.Generator, thing: Thing) -> str:
         sentences.append(sentence.format(s=thing.name, o=" and ".join(thing.works)))
     text = " ".join(sentences[place] for place in generator.permutation(len(sentences)).tolist())
     return text[0].upper() + text[1:]
+
+
+@lru_cache(maxsize=8)
+def world_retriever(size: int, seed: int, engine: str) -> LocalRetriever:
+    """Return what searches the documents of a world."""
+    return make_retriever(make_world(size, seed).documents, engine)

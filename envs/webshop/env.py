@@ -21,8 +21,19 @@ from turngym.envs.validation import refuse_task, require_running, require_whole
 from turngym.envs.webshop import pages
 from turngym.envs.webshop.catalogue import PROCEDURAL, Catalogue, from_folder, procedural
 from turngym.envs.webshop.html import LONGEST_QUERY
-from turngym.envs.webshop.oracle import next_action
-from turngym.envs.webshop.pages import BOUGHT, ITEM, RESULTS, SEARCH, Move, View
+from turngym.envs.webshop.pages import (
+    BACK_TO_SEARCH,
+    BOUGHT,
+    BUY,
+    ITEM,
+    NEXT,
+    PAGE_SIZE,
+    PREVIOUS,
+    RESULTS,
+    SEARCH,
+    Move,
+    View,
+)
 from turngym.envs.webshop.product import Goal, Product
 from turngym.envs.webshop.reward import Reward, reward, visible_reward
 from turngym.errors import ConfigError, nearest
@@ -30,6 +41,7 @@ from turngym.types import JSONValue
 
 if TYPE_CHECKING:
     from turngym.envs.webshop.browser import ShopTab, Shown
+
 
 _ACTION = re.compile(r"\s*(search|click)\s*\[(.*)\]\s*", re.IGNORECASE | re.DOTALL)
 _WITHIN = re.compile(r"\b(?:search|click)\s*\[[^\[\]\n]*\]", re.IGNORECASE)
@@ -312,3 +324,35 @@ class WebShop(PictureEnv):
 def _typed(text: str) -> str:
     """Return a text as a keyboard can write it: what cannot be printed is a blank."""
     return text if text.isprintable() else "".join(each if each.isprintable() else " " for each in text)
+
+
+def next_action(catalogue: Catalogue, view: View, goal: Goal, target: Product) -> str:
+    """Return the next step towards a product, from anywhere in the shop.
+
+    It searches for the request, or for the product's title where the request does not find it.
+
+    Args:
+        catalogue: The shop.
+        view: Where the customer is.
+        goal: The wish.
+        target: The product that it was made from.
+    """
+    if view.page == SEARCH:
+        wish = goal.instruction[:LONGEST_QUERY]
+        return f"search[{wish if target in catalogue.search(wish) else target.title[:LONGEST_QUERY]}]"
+    if view.page == RESULTS:
+        return f"click[{_result_link(catalogue, view, target)}]"
+    if view.asin != target.asin.lower() or view.detail:
+        return f"click[{PREVIOUS}]"
+    missing = [value for name, value in goal.options.items() if view.chosen.get(name) != value]
+    return f"click[{missing[0] if missing else BUY}]"
+
+
+def _result_link(catalogue: Catalogue, view: View, target: Product) -> str:
+    found = catalogue.search(view.query)
+    if target not in found:
+        return BACK_TO_SEARCH
+    page = found.index(target) // PAGE_SIZE
+    if page == view.number:
+        return target.asin.lower()
+    return NEXT if page > view.number else PREVIOUS

@@ -7,8 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from turngym.agents.models.loading import LanguageModel
-from turngym.agents.models.same_tokens import require_same_tokens
+from turngym.agents.models.loading import LanguageModel, require_same_tokens
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError
 from turngym.lazy import Tensor, nn, torch

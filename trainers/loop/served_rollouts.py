@@ -21,11 +21,9 @@ from turngym.agents.models.served.client import PolicyClient
 from turngym.agents.models.served.keeper import Keeper
 from turngym.agents.models.served.launcher import ADAPTER, OwnServer, ServerCommand
 from turngym.agents.models.served.pool import ServerPool
-from turngym.agents.models.served.sync.adapter import AdapterSync
 from turngym.agents.models.served.sync.core import Weights, WeightSync
-from turngym.agents.models.served.sync.folder import FolderSync
+from turngym.agents.models.served.sync.folder import AdapterSync, FolderSync, NativeSync
 from turngym.agents.models.served.sync.gpu import GpuSync
-from turngym.agents.models.served.sync.native import NativeSync
 from turngym.agents.models.served.vllm_plugin import FILE
 from turngym.agents.models.vllm_weights import with_head
 from turngym.agents.sampling import Sampling

@@ -2,23 +2,77 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from array import array
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from turngym.agents.models.completion import Completion
-from turngym.agents.models.served.affinity import Affinity
 from turngym.agents.models.served.client import Answer, PolicyClient
 from turngym.agents.models.served.config import ServedConfig
 from turngym.agents.models.served.members import STALE, Handover, Member, ServerCounts, State
 from turngym.agents.sampling import Sampling, seed_of
 from turngym.agents.servers.exchange import CallFailed
 from turngym.errors import ModelError
+
+BLOCK = 128
+"""Tokens of a block; servers keep the keys and values of whole blocks."""
+_MOST_BLOCKS = 200_000
+
+
+class Affinity:
+    """Remembers by whom the blocks of prompts were computed last, the longest unused ones being forgotten.
+
+    Args:
+        most: Most blocks.
+
+    >>> affinity = Affinity()
+    >>> affinity.note(range(300), 1)
+    >>> affinity.find(range(256)), affinity.find(range(100)), affinity.find(range(5, 300))
+    (1, None, None)
+    """
+
+    def __init__(self, most: int = _MOST_BLOCKS) -> None:
+        self.most = most
+        self._owners: OrderedDict[bytes, int] = OrderedDict()
+
+    def find(self, prompt: Sequence[int]) -> int | None:
+        """Return the number of the server that knows most of a prompt; None if none knows a block of it."""
+        found = None
+        for name in _blocks(prompt):
+            if name not in self._owners:
+                break
+            found = self._owners[name]
+        return found
+
+    def note(self, prompt: Sequence[int], server: int) -> None:
+        """Remember that a server computed a prompt."""
+        for name in _blocks(prompt):
+            self._owners[name] = server
+            self._owners.move_to_end(name)
+        while len(self._owners) > self.most:
+            self._owners.popitem(last=False)
+
+    def clear(self) -> None:
+        """Forget everything, as servers do when their weights change."""
+        self._owners.clear()
+
+
+def _blocks(prompt: Sequence[int]) -> Iterator[bytes]:
+    """Yield a name for each whole block of a prompt with all before it."""
+    chain = hashlib.blake2b(digest_size=16)
+    for start, end in pairwise(range(0, len(prompt) + 1, BLOCK)):
+        chain.update(array("q", prompt[start:end]).tobytes())
+        yield chain.digest()
+
 
 _IMBALANCE = 1.25
 """Most load of a server that knows a prompt's beginning, as a multiple of the mean."""

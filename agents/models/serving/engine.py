@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
+import torch
+from transformers import DynamicCache, PreTrainedModel
+
+from turngym.agents.models.cache_keyword import cache_keyword
 from turngym.agents.models.loading import LanguageModel, vocabulary_size
 from turngym.agents.models.sampler import automatic_budget
 from turngym.agents.models.serving.jobs import ABORT, Job
 from turngym.agents.models.serving.requests import Limits, Order, Refused
-from turngym.agents.models.serving.scores import token_logprobs
 from turngym.agents.models.serving.weights import ServedWeights
 from turngym.agents.models.sessions.memory import can_be_kept
 from turngym.agents.models.sessions.requests import Running
 from turngym.agents.models.sessions.sessions import Sessions
+from turngym.agents.models.weights import evaluating
 from turngym.errors import ModelError, TurngymError, error_text
 
 _NO_LIMIT = 4096
@@ -290,3 +294,29 @@ class Engine:
             for _, future in self._commands:
                 future.set_exception(Refused("the server is shutting down", 503))
         self._fail_all(ModelError("the server is shutting down"))
+
+
+_CHUNK = 128
+"""Tokens that go through the network at once: their distributions must fit into memory."""
+
+
+@torch.inference_mode()
+def token_logprobs(network: PreTrainedModel, ids: Sequence[int]) -> tuple[float, ...]:
+    """Return the log-probability of each token but the first after those before it, at temperature 1.
+
+    Args:
+        network: A causal language model with a key-value cache.
+        ids: The sequence.
+    """
+    given = torch.tensor([list(ids)], device=network.device)
+    cache = DynamicCache(config=network.config)
+    held = {cache_keyword(type(network)) or "past_key_values": cache}
+    found: list[float] = []
+    with evaluating(network):
+        for start in range(0, len(ids) - 1, _CHUNK):
+            piece = given[:, start : min(start + _CHUNK, len(ids) - 1)]
+            output: Any = network(input_ids=piece, **held, use_cache=True)
+            logprobs = torch.log_softmax(output.logits[0].float(), dim=-1)
+            following = given[0, start + 1 : start + 1 + piece.shape[1], None]
+            found += logprobs.gather(-1, following)[:, 0].tolist()
+    return tuple(found)

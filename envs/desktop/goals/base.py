@@ -74,3 +74,20 @@ def no_other_files(*names: str) -> Check:
 def lines_are(name: str, lines: Sequence[str]) -> Check:
     """Return the check that a text file holds these lines, with or without a final newline."""
     return lambda folder: folder.lines(name) == list(lines)
+
+
+def next_action(goal: Goal, actions: Sequence[str]) -> str:
+    """Return the next action after the actions so far.
+
+    If the actions so far follow the plan, this is its next action. Otherwise the goal's repair comes first, beginning
+    with keys that close menus and dialogs, and then the plan. The oracle uses only the actions so far and the goal.
+    """
+    plan = (*goal.plan, "done")
+    done = tuple(action for action in actions if action != "wait")
+    if plan[: len(done)] == done:
+        return plan[len(done)]
+    way = (*goal.repair, *plan)
+    for length in range(min(len(way) - 1, len(done)), 0, -1):
+        if done[-length:] == way[:length]:
+            return way[length]
+    return way[0]

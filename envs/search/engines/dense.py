@@ -8,8 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from turngym.envs.search.documents import Document, Hit
-from turngym.envs.search.embedding.encoder import Encoder, Vectors
-from turngym.envs.search.embedding.vectors import corpus_vectors
+from turngym.envs.search.embedding.encoder import Encoder, Vectors, corpus_vectors
 from turngym.envs.search.retriever import MOST_WORDS, RETRIEVERS, LocalRetriever
 
 _DIGITS = 5

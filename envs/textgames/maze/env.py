@@ -6,6 +6,7 @@ The mazes come from :mod:`turngym.envs.textgames.maze.rules`. The episode ends a
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Annotated, Literal
 
 import numpy as np
@@ -15,7 +16,6 @@ from turngym.envs.core import MaxTurns, Outcome, Reward
 from turngym.envs.pictures import PictureEnv
 from turngym.envs.settings import worded
 from turngym.envs.textgames import drawing
-from turngym.envs.textgames.maze.picture import SYMBOLS, TILE_SIDE, tiles
 from turngym.envs.textgames.maze.rules import (
     MOVES,
     all_open,
@@ -33,6 +33,30 @@ from turngym.envs.validation import refuse_task, require_running
 from turngym.errors import ConfigError, ExpertLost
 from turngym.options import OptionError, between
 from turngym.types import JSONValue
+
+TILE_SIDE = 16
+SYMBOLS = "#_GP√?"
+"""Wall, floor, goal, player, player at the goal, not seen yet."""
+
+
+@lru_cache(maxsize=1)
+def tiles() -> drawing.Picture:
+    """Return one tile for each of ``SYMBOLS``, as ``drawing.paint`` takes them.
+
+    >>> tiles().shape
+    (6, 16, 16, 3)
+    """
+    found = []
+    for symbol in SYMBOLS:
+        colour = {"#": drawing.DARK, "?": drawing.BLACK}.get(symbol, drawing.LIGHT)
+        tile = drawing.tile(TILE_SIDE, colour)
+        if symbol in "G√":
+            drawing.flag(tile, drawing.GREEN if symbol == "√" else drawing.RED)
+        if symbol in "P√":
+            drawing.person(tile, drawing.BLUE)
+        found.append(tile)
+    return drawing.stack(found)
+
 
 _RULES = """You stand in a maze. Walk to the goal.
 You can walk one cell up, down, left or right, but not through walls."""

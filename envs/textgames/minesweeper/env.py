@@ -9,6 +9,7 @@ safe cells that the turn opened, ``solve_reward`` (1) for the last safe cell, ``
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Annotated
 
 import numpy as np
@@ -20,12 +21,49 @@ from turngym.envs.pictures import PictureEnv
 from turngym.envs.settings import worded
 from turngym.envs.textgames import drawing
 from turngym.envs.textgames.minesweeper.layouts import draw_mines, other_mines
-from turngym.envs.textgames.minesweeper.picture import SYMBOLS, TILE_SIDE, tiles
 from turngym.envs.textgames.minesweeper.rules import Grid, Knowledge, cells_of, opened, solvable
 from turngym.envs.validation import refuse_task, require_running
 from turngym.errors import ConfigError
 from turngym.options import OptionError, between
 from turngym.types import JSONValue
+
+TILE_SIDE = 16
+SYMBOLS = ".012345678F*"
+"""Closed, the numbers, a flag, and the mine that was opened."""
+
+_NUMBER_COLOURS = (
+    drawing.BLUE,
+    drawing.GREEN,
+    drawing.RED,
+    drawing.PURPLE,
+    drawing.BROWN,
+    drawing.CYAN,
+    drawing.BLACK,
+    drawing.GREY,
+)
+
+
+@lru_cache(maxsize=1)
+def tiles() -> drawing.Picture:
+    """Return one tile for each of ``SYMBOLS``, as ``drawing.paint`` takes them.
+
+    >>> tiles().shape
+    (12, 16, 16, 3)
+    """
+    found = []
+    for symbol in SYMBOLS:
+        is_closed = symbol in ".F"
+        tile = drawing.tile(TILE_SIDE, drawing.GREY if is_closed else drawing.LIGHT, drawing.DARK)
+        if symbol in "12345678":
+            drawing.write(tile, symbol, _NUMBER_COLOURS[int(symbol) - 1])
+        if symbol == "F":
+            drawing.flag(tile, drawing.RED)
+        if symbol == "*":
+            drawing.box(tile, 0.1, 0.1, 0.9, 0.9, drawing.RED)
+            drawing.disc(tile, 0.5, 0.5, 0.3, drawing.BLACK)
+        found.append(tile)
+    return drawing.stack(found)
+
 
 _RULES = """{mines} mines are hidden under a board of {rows} rows and {columns} columns. Open every cell without a mine.
 An open cell shows how many of its up to eight neighbours hold a mine; opening a 0 opens its neighbours too. Opening a \

@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any
 
 from turngym.envs.tools.math_python.exact import exact
-from turngym.envs.tools.math_python.intervals import as_interval
 from turngym.envs.tools.math_python.limits import Steps
 from turngym.envs.tools.math_python.reading import Tree, parts_of, unsigned
+from turngym.envs.tools.math_python.sets import as_interval
 from turngym.envs.tools.math_python.values import DIGITS, POINTS, library, value_at
 from turngym.errors import MissingExtra
 

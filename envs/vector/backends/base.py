@@ -2,20 +2,55 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final
+from types import FrameType
+from typing import Any, ClassVar, Final, Self
 
 from gymnasium.error import ClosedEnvironmentError
 
-from turngym.envs.vector.backends.interrupts import HeldInterrupts
 from turngym.envs.vector.backends.latency import Latencies
 from turngym.envs.vector.options import read_own, require_positive
 from turngym.envs.vector.slots.maker import Maker
 from turngym.envs.vector.slots.slot import Op
 from turngym.registry import Registry
+
+
+class HeldInterrupts:
+    """Records Ctrl-C, and delivers it only where :meth:`check` is called.
+
+    In any other thread than the main one, and where Ctrl-C is not handled in Python, it does nothing.
+    """
+
+    def __init__(self) -> None:
+        self._handler: Any = None
+        self._frame: FrameType | None = None
+        self._is_caught = False
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread() and callable(signal.getsignal(signal.SIGINT)):
+            self._handler = signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self._is_caught, self._frame = True, frame
+
+    def check(self) -> None:
+        """Pass a recorded interrupt to the previous handler, which usually raises."""
+        if self._is_caught:
+            self._is_caught = False
+            self._handler(signal.SIGINT, self._frame)
+
+    def __exit__(self, *exception: object) -> None:
+        if self._handler is None:
+            return
+        signal.signal(signal.SIGINT, self._handler)
+        if exception[0] is None:
+            self.check()
 
 
 @dataclass(frozen=True, slots=True)

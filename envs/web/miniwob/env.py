@@ -22,8 +22,8 @@ from turngym.envs.web.driver.actions import FORMAT, read
 from turngym.envs.web.driver.browser import VIEWPORT
 from turngym.envs.web.driver.chromium import find_browser, require_playwright
 from turngym.envs.web.driver.page import listed_actions
+from turngym.envs.web.miniwob.oracles import ORACLES, WITHOUT_ORACLE
 from turngym.envs.web.miniwob.oracles.base import View
-from turngym.envs.web.miniwob.oracles.table import ORACLES, WITHOUT_ORACLE
 from turngym.envs.web.miniwob.page import MiniWoBPage
 from turngym.envs.web.miniwob.screen import BLANK, Screen
 from turngym.envs.web.miniwob.tasks import TASKS, pages_folder

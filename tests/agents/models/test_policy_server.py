@@ -21,8 +21,8 @@ from small import small_model
 
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.models.serving import PolicyServer
+from turngym.agents.models.serving.engine import token_logprobs
 from turngym.agents.models.serving.requests import Limits, Refused, read_generate, read_object
-from turngym.agents.models.serving.scores import token_logprobs
 from turngym.errors import ConfigError
 from turngym.trainers.core.rows import Read, Row
 from turngym.trainers.engine.adapters import add_adapters, without_adapters

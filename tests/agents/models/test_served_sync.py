@@ -11,11 +11,9 @@ from scripted_policy_servers import ScriptedServer, scripted_servers
 
 from turngym.agents.models.served.client import PolicyClient
 from turngym.agents.models.served.sync import folder as folder_module
-from turngym.agents.models.served.sync.adapter import AdapterSync
 from turngym.agents.models.served.sync.core import WeightSync
-from turngym.agents.models.served.sync.folder import FolderSync, write_weights
+from turngym.agents.models.served.sync.folder import AdapterSync, FolderSync, NativeSync, write_weights
 from turngym.agents.models.served.sync.gpu import GpuSync
-from turngym.agents.models.served.sync.native import NativeSync
 from turngym.agents.servers.exchange import CallFailed
 
 SHARED = torch.arange(6.0).view(2, 3)

@@ -10,13 +10,11 @@ import pytest
 from turngym.benchmarks.suites import SUITES
 from turngym.envs.desktop import sandbox
 from turngym.envs.desktop.actions import read
-from turngym.envs.desktop.env import SIZE, Desktop
+from turngym.envs.desktop.env import SIZE, Desktop, files_text, windows_text
 from turngym.envs.desktop.folder import Folder
-from turngym.envs.desktop.goals.base import Goal
-from turngym.envs.desktop.goals.oracle import next_action
+from turngym.envs.desktop.goals.base import Goal, next_action
 from turngym.envs.desktop.goals.table import GOALS
 from turngym.envs.desktop.session import Window
-from turngym.envs.desktop.shown import files_text, windows_text
 from turngym.errors import MissingExtra
 
 SEEDS = 40

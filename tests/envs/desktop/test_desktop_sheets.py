@@ -7,10 +7,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from turngym.envs.desktop.env import files_text
 from turngym.envs.desktop.folder import Folder
 from turngym.envs.desktop.goals.table import GOALS
 from turngym.envs.desktop.sheets import Sheet, has_formulas, read, shown, with_values, write
-from turngym.envs.desktop.shown import files_text
 
 SAVED = """<?xml version="1.0" encoding="UTF-8"?>
 <gnm:Workbook xmlns:gnm="http://www.gnumeric.org/v10.dtd"><gnm:Sheets><gnm:Sheet><gnm:Name>Stock</gnm:Name>

@@ -14,8 +14,7 @@ from small_encoder import write_encoder
 
 from turngym.envs.search.documents import Document
 from turngym.envs.search.embedding import encoder as encoders
-from turngym.envs.search.embedding.encoder import Encoder
-from turngym.envs.search.embedding.vectors import corpus_vectors
+from turngym.envs.search.embedding.encoder import Encoder, corpus_vectors
 from turngym.envs.search.engines.hybrid import HybridRetriever, fuse
 from turngym.envs.search.env import SearchQA
 from turngym.envs.search.retriever import LocalRetriever, make_retriever

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from turngym.envs.textgames import drawing
 from turngym.envs.textgames.fifteen_puzzle import env as fifteen_puzzle
 from turngym.envs.textgames.game_2048 import env as game_2048
-from turngym.envs.textgames.maze import picture as maze_picture
-from turngym.envs.textgames.minesweeper import picture as minesweeper_picture
+from turngym.envs.textgames.maze import env as maze
+from turngym.envs.textgames.minesweeper import env as minesweeper
 from turngym.errors import ConfigError
 
 
@@ -179,8 +179,8 @@ def test_tiles_of_different_sizes_are_not_stacked() -> None:
 @pytest.mark.parametrize(
     ("tiles", "count"),
     [
-        (maze_picture.tiles(), len(maze_picture.SYMBOLS)),
-        (minesweeper_picture.tiles(), len(minesweeper_picture.SYMBOLS)),
+        (maze.tiles(), len(maze.SYMBOLS)),
+        (minesweeper.tiles(), len(minesweeper.SYMBOLS)),
         (fifteen_puzzle._tiles(25), 25),
         (game_2048._tiles(17), 17),
     ],

@@ -11,7 +11,7 @@ import pytest
 from vector_envs import Interrupting
 
 from turngym.envs.vector import make_vec
-from turngym.envs.vector.backends.interrupts import HeldInterrupts
+from turngym.envs.vector.backends.base import HeldInterrupts
 from turngym.errors import EpisodeOver
 
 

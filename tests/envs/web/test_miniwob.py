@@ -13,7 +13,7 @@ import turngym
 from turngym.envs.web.driver.tab import BrowserFault
 from turngym.envs.web.driver.thread import shared_pool
 from turngym.envs.web.miniwob.env import MiniWoB
-from turngym.envs.web.miniwob.oracles.table import ORACLES, WITHOUT_ORACLE
+from turngym.envs.web.miniwob.oracles import ORACLES, WITHOUT_ORACLE
 from turngym.envs.web.miniwob.tasks import TASKS, pages_folder
 from turngym.errors import ConfigError, SnapshotUnsupported, UnknownName
 from turngym.system.processes import descendants

@@ -7,7 +7,7 @@ import pytest
 from miniwob_pages import pool
 
 from turngym.envs.web.miniwob.env import MiniWoB
-from turngym.envs.web.miniwob.oracles.table import ORACLES
+from turngym.envs.web.miniwob.oracles import ORACLES
 from turngym.envs.web.miniwob.tasks import RELOADED, REWOUND, TASKS
 
 pytestmark = pytest.mark.integration

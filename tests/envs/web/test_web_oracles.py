@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from turngym.envs.web.driver.page import Node
+from turngym.envs.web.miniwob.oracles import ORACLES, WITHOUT_ORACLE
 from turngym.envs.web.miniwob.oracles.base import View
-from turngym.envs.web.miniwob.oracles.table import ORACLES, WITHOUT_ORACLE
 from turngym.envs.web.miniwob.tasks import RELOADED, REWOUND, TASKS
 from turngym.errors import ConfigError
 

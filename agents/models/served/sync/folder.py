@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from safetensors.torch import save_file
 from torch import Tensor
@@ -80,3 +82,45 @@ def _parts(weights: Weights) -> Iterator[dict[str, Tensor]]:
             part, size = {}, 0
     if part:
         yield part
+
+
+class AdapterSync(FolderSync):
+    """Writes adapters into a folder from which servers load them, in place of those before.
+
+    Args:
+        folder: The folder.
+        timeout: Seconds for each step.
+        settings: Settings of the adapters, as peft writes them.
+    """
+
+    file_name = "adapter_model"
+
+    def __init__(self, folder: Path, timeout: float, settings: Mapping[str, Any]) -> None:
+        super().__init__(folder, timeout)
+        self.settings = dict(settings)
+
+    def publish(self, label: str, weights: Weights) -> None:
+        """Write the weights of adapters, under peft's names, with their settings."""
+        super().publish(label, weights)
+        (self.folder / label / "adapter_config.json").write_text(json.dumps(self.settings), "utf8")
+
+    def load(self, server: PolicyClient, label: str) -> None:
+        """Let a server load the adapter under the name that it samples with."""
+        body = {"lora_name": server.model, "lora_path": str(self.folder / label), "load_inplace": True}
+        server.tell("/v1/load_lora_adapter", body, self.timeout)
+
+
+class NativeSync(FolderSync):
+    """Writes weights into a folder, and tells servers each file of it.
+
+    Servers need the backend of :mod:`turngym.agents.models.served.vllm_plugin`, which vLLM finds where turngym is
+    installed.
+    """
+
+    def load(self, server: PolicyClient, label: str) -> None:
+        """Let a server read the files."""
+        server.post("/init_weight_transfer_engine", {"init_info": {}}, self.timeout)
+        server.post("/start_weight_update", None, self.timeout)
+        for file in sorted((self.folder / label).glob("*.safetensors")):
+            server.post("/update_weights", {"update_info": {"path": str(file)}}, self.timeout)
+        server.post("/finish_weight_update", {"weight_version": label}, self.timeout)
