@@ -7,28 +7,25 @@ from pathlib import Path
 from turngym.benchmarks.leaderboard.entries import Entry, LeftOut, baseline, read_entry, tasks_digest
 from turngym.benchmarks.leaderboard.table import Group, group_of
 from turngym.benchmarks.pages.leaderboard import metric_name
-from turngym.benchmarks.pages.shell import asset, page
 from turngym.benchmarks.pages.submission import about
 from turngym.benchmarks.pages.tables import (
     Axis,
     Cell,
     Column,
+    Facet,
     Line,
+    Table,
     axis_around,
     estimate_cell,
     facet,
     figure,
-    filter_box,
     interval_text,
-    sortable_table,
+    page,
 )
 from turngym.benchmarks.statistics.normalised import HIGH, LOW
 from turngym.errors import ConfigError
 from turngym.storage.files import write_atomic
 from turngym.trainers.core.wording import UNKNOWN, counted
-from turngym.web.html import Html, details, join, tag
-
-_SHOWN_FAULTS = 10
 
 
 def evaluation_page(entry: Entry) -> str:
@@ -38,22 +35,19 @@ def evaluation_page(entry: Entry) -> str:
     subtitle = f"{entry.name} on {suite}: {counted(entry.episodes, 'episode')}, {entry.submission.metadata['date']}."
     return page(
         f"Evaluation: {entry.name}",
-        _headline(group, entry),
-        tag("h2", "By environment"),
-        filter_box("Filter: environment, family …") if len(group.labels) > 1 else Html(),
-        environments_table(group, entry),
-        _families(group, entry),
-        tag("h2", "The submission"),
-        about(group, entry, "about"),
-        details("Protocol", tag("p", group.protocol)) if group.protocol else Html(),
-        _faults(entry),
-        script=asset("tables.js"),
-        style=asset("tables.css"),
-        subtitle=subtitle,
+        "evaluation.html",
+        subtitle,
+        headline=_headline(group, entry),
+        is_complete=entry.is_complete,
+        table=environments_table(group, entry),
+        families=_families(group, entry),
+        about=about(group, entry, "about"),
+        rules=group.protocol,
+        faults=[each for each in entry.submission.episodes if each["fault"]],
     )
 
 
-def _headline(group: Group, entry: Entry) -> Html:
+def _headline(group: Group, entry: Entry) -> str:
     shares = group.metric == "success"
     scale, digits, unit = (100, 1, " %") if shares else (1, 3, "")
     mean = entry.mean
@@ -68,26 +62,21 @@ def _headline(group: Group, entry: Entry) -> Html:
         words.append(
             f". Normalised {figure(share.value)} ({interval_text(share)}), where 0 is random play and 100 the expert"
         )
-    sentence = tag("p", *words, ".", class_="headline")
-    if entry.is_complete:
-        return sentence
-    warning = "It is not complete: not every task has all its episodes, so it is no fair sample of the suite."
-    return join([tag("p", warning, class_="warn"), sentence])
+    return "".join(words) + "."
 
 
-def _families(group: Group, entry: Entry) -> Html:
+def _families(group: Group, entry: Entry) -> Facet | None:
     if len(group.families) < 2:
-        return Html()
+        return None
     shares = group.metric == "success"
     means = {family: entry.mean_of(group.metric, labels) for family, labels in group.families.items()}
     axis = Axis(0, 1) if shares else axis_around(list(means.values()), 0, 0.001)
     entries = [(f"f{place}", family, mean) for place, (family, mean) in enumerate(means.items())]
     scale, digits = (100, 1) if shares else (1, 3)
-    title = f"{metric_name(group.metric).capitalize()} by family"
-    return tag("div", facet(title, entries, axis, scale, digits), class_="narrow")
+    return facet(f"{metric_name(group.metric).capitalize()} by family", entries, axis, scale, digits)
 
 
-def environments_table(group: Group, entry: Entry) -> Html:
+def environments_table(group: Group, entry: Entry) -> Table:
     """Return a row for each environment."""
     shares = group.metric == "success"
     scale, digits = (100, 1) if shares else (1, 3)
@@ -106,9 +95,9 @@ def environments_table(group: Group, entry: Entry) -> Html:
     ]
     lines = []
     for place, (label, estimate) in enumerate(estimates.items()):
-        cells = [Cell(tag("span", label.removeprefix("turngym/"), class_="who"), label.lower())]
+        cells = [Cell(label.removeprefix("turngym/"), label.lower(), "who")]
         if families:
-            cells.append(Cell(tag("span", families.get(label, UNKNOWN), class_="date"), families.get(label)))
+            cells.append(Cell(families.get(label, UNKNOWN), families.get(label), "date"))
         cells.append(estimate_cell(estimate, axis, scale, digits))
         cells += [Cell(figure(scale * found[label], digits), found[label]) for found in beside.values()]
         if normalised:
@@ -117,7 +106,7 @@ def environments_table(group: Group, entry: Entry) -> Html:
         cells += [Cell(figure(*numbers[label]), numbers[label][0]) for numbers in others.values()]
         lines.append(Line(f"e{place}", cells, label))
     caption = f"{counted(len(lines), 'environment')}, {counted(entry.episodes, 'episode')}. Lines are 95 % intervals."
-    return sortable_table(caption, columns, lines)
+    return Table(caption, columns, lines)
 
 
 def _other_numbers(entry: Entry) -> dict[str, dict[str, tuple[float, int]]]:
@@ -135,17 +124,6 @@ def _other_numbers(entry: Entry) -> dict[str, dict[str, tuple[float, int]]]:
     if len({len(result.episodes) for result in results.values()}) > 1:
         found["episodes"] = {label: (len(result.episodes), 0) for label, result in results.items()}
     return found
-
-
-def _faults(entry: Entry) -> Html:
-    broken = [each for each in entry.submission.episodes if each["fault"]]
-    if not broken:
-        return Html()
-    shown = [
-        tag("li", f"{each['label']}, task {each['task']}, attempt {each['attempt']}: ", tag("code", each["fault"]))
-        for each in broken[:_SHOWN_FAULTS]
-    ]
-    return tag("section", tag("h2", "Faults"), tag("p", f"{counted(len(broken), 'episode')} broke."), tag("ul", *shown))
 
 
 def write_evaluation_page(folder: Path, target: Path) -> None:

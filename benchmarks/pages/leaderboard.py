@@ -4,43 +4,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from turngym.agents.intervals import Estimate
-from turngym.benchmarks.leaderboard.entries import Entry, LeftOut
+from turngym.benchmarks.leaderboard.entries import Entry
 from turngym.benchmarks.leaderboard.table import Group, Leaderboard, Ranks, distinctions
-from turngym.benchmarks.pages.shell import asset, page
 from turngym.benchmarks.pages.submission import about, duration, model_ids, values
 from turngym.benchmarks.pages.tables import (
     Axis,
     Cell,
     Column,
+    Facet,
     Line,
+    Table,
     axis_around,
-    badge,
     estimate_cell,
     facet,
     figure,
-    filter_box,
-    sortable_table,
+    page,
+    rank_cell,
 )
 from turngym.benchmarks.statistics.normalised import HIGH, LOW
 from turngym.trainers.core.wording import counted
-from turngym.web.html import Html, details, join, tag
 
-HELP = (
-    "Bars show the mean and, as a line with ends, its 95 % interval, which resamples whole tasks. A rank such as 2–4 "
-    "is the range that overlapping intervals leave open; turngym compare tells two rows apart better, task by task."
-)
 STATUS = {
     "replayed": "files and numbers agree, and all that raises its mean came out the same when played again",
     "partly replayed": "files and numbers agree, and some of what raises its mean came out the same when played again",
     "self-reported": "files and numbers agree, but not every environment could be played again",
     "not checked": "nothing was checked",
 }
-_ASK_TO_REPLAY = (
-    "What no replay can show is who chose the actions. Columns marked with * are as the submission reports them: "
-    "tokens, costs, times, and which attempt its verifier chose."
-)
 _REPORTED = " *"
 
 
@@ -53,33 +45,34 @@ def leaderboard_page(board: Leaderboard, title: str = "Leaderboard") -> str:
     """
     entries = [entry for group in board.groups for entry in group.entries]
     subtitle = f"{counted(len(entries), 'submission')} in {counted(len(board.groups), 'table')}."
-    sections = [_left_out_notice(board.left_out)]
-    if entries:
-        sections += [tag("p", HELP, class_="quiet"), filter_box("Filter: name, model, date …")]
-    else:
-        sections.append(tag("p", "There is no submission to show."))
-    for place, (group, distinction) in enumerate(zip(board.groups, distinctions(board.groups), strict=True)):
-        sections.append(_group_section(group, f"t{place}", distinction))
-    sections += [_status_section(entries), _left_out_section(board.left_out)]
-    return page(title, *sections, script=asset("tables.js"), style=asset("tables.css"), subtitle=subtitle)
-
-
-def _group_section(group: Group, key: str, distinction: str) -> Html:
-    keys = [f"{key}r{place}" for place in range(len(group.entries))]
-    title = f"{group.suite}, version {group.version}"
-    return tag(
-        "section",
-        tag("h2", f"{title}: {distinction}" if distinction else title),
-        details("Protocol", tag("p", group.protocol)) if group.protocol else Html(),
-        board_table(group, keys),
-        bars(group, keys),
-        tag("h3", "The submissions"),
-        *(about(group, entry, mine) for entry, mine in zip(group.entries, keys, strict=True)),
-        id=key,
+    named = zip(board.groups, distinctions(board.groups), strict=True)
+    statuses = {entry.status for entry in entries}
+    return page(
+        title,
+        "leaderboard.html",
+        subtitle,
+        groups=[_shown_group(group, f"t{place}", distinction) for place, (group, distinction) in enumerate(named)],
+        statuses=[(name, words) for name, words in STATUS.items() if name in statuses],
+        left_out=board.left_out,
     )
 
 
-def board_table(group: Group, keys: Sequence[str]) -> Html:
+def _shown_group(group: Group, key: str, distinction: str) -> dict[str, Any]:
+    keys = [f"{key}r{place}" for place in range(len(group.entries))]
+    title = f"{group.suite}, version {group.version}"
+    return {
+        "key": key,
+        "title": f"{title}: {distinction}" if distinction else title,
+        "protocol": group.protocol,
+        "table": board_table(group, keys),
+        "metric": metric_name(group.metric).capitalize(),
+        "families": _facets(group, keys, group.families),
+        "environments": _facets(group, keys, {label.removeprefix("turngym/"): (label,) for label in group.labels}),
+        "submissions": [about(group, entry, mine) for entry, mine in zip(group.entries, keys, strict=True)],
+    }
+
+
+def board_table(group: Group, keys: Sequence[str]) -> Table:
     """Return the table of a group.
 
     Args:
@@ -99,21 +92,17 @@ def board_table(group: Group, keys: Sequence[str]) -> Html:
         counted(group.tasks, "task"),
         f"tasks and rules {group.digest}",
     ]
-    return sortable_table(", ".join(what) + ".", [*first, *columns], lines, sorted_by=0)
+    return Table(", ".join(what) + ".", [*first, *columns], lines, sorted_by=0)
 
 
 def _rank_cell(ranks: Ranks | None) -> Cell:
-    if ranks is None:
-        return Cell(badge("incomplete"))
-    best, worst = ranks
-    return Cell(tag("span", str(best) if best == worst else f"{best}–{worst}", class_="ranks"), best + worst / 1e6)
+    return Cell("incomplete", kind="badge") if ranks is None else rank_cell(*ranks)
 
 
 def _name_cell(entry: Entry, key: str) -> Cell:
-    name = tag("span", tag("a", entry.name or "(no name)", href=f"#{key}"), class_="who")
     models = "baseline" if entry.submission.config["agent"] in (LOW, HIGH) else model_ids(entry)
-    model = tag("span", models, class_="model") if models and models != entry.name else Html()
-    return Cell(join([name, model]), entry.name.lower())
+    note = models if models != entry.name else ""
+    return Cell(entry.name or "(no name)", entry.name.lower(), "who", link=f"#{key}", note=note)
 
 
 def _columns(group: Group) -> Iterator[tuple[Column, Callable[[Entry], Cell]]]:
@@ -169,7 +158,7 @@ def _columns(group: Group) -> Iterator[tuple[Column, Callable[[Entry], Cell]]]:
         lambda entry: Cell(duration(entry.seconds), entry.seconds),
     )
     yield Column("date", is_number=False), _date_cell
-    yield Column("checked", "ascending", is_number=False), lambda entry: Cell(badge(entry.status), entry.status)
+    yield Column("checked", "ascending", is_number=False), lambda entry: Cell(entry.status, entry.status, "badge")
 
 
 def metric_name(metric: str) -> str:
@@ -195,7 +184,7 @@ def _number_cell(value: float, digits: int = 1) -> Cell:
 
 def _date_cell(entry: Entry) -> Cell:
     date = str(entry.submission.metadata["date"])
-    return Cell(tag("span", date[:10], class_="date"), date[:10] or None)
+    return Cell(date[:10], date[:10] or None, "date")
 
 
 def _turns(entry: Entry) -> float:
@@ -206,23 +195,7 @@ def _tokens(entry: Entry) -> int:
     return entry.usage.tokens_in + entry.usage.tokens_out
 
 
-def bars(group: Group, keys: Sequence[str]) -> Html:
-    """Return bars by family, and by environment behind something to open."""
-    families = (
-        [tag("h3", f"{metric_name(group.metric).capitalize()} by family"), _facets(group, keys, group.families)]
-        if len(group.families) > 1
-        else []
-    )
-    environments = {label.removeprefix("turngym/"): (label,) for label in group.labels}
-    if len(environments) == 1:
-        return Html()
-    inner = _facets(group, keys, environments)
-    return join(
-        [*families, details(f"{metric_name(group.metric).capitalize()} by environment ({len(environments)})", inner)]
-    )
-
-
-def _facets(group: Group, keys: Sequence[str], parts: Mapping[str, Sequence[str]]) -> Html:
+def _facets(group: Group, keys: Sequence[str], parts: Mapping[str, Sequence[str]]) -> list[Facet]:
     found = []
     for title, labels in parts.items():
         means = [entry.mean_of(group.metric, labels) for entry in group.entries]
@@ -230,29 +203,4 @@ def _facets(group: Group, keys: Sequence[str], parts: Mapping[str, Sequence[str]
         entries = [(key, entry.name, mean) for key, entry, mean in zip(keys, group.entries, means, strict=True)]
         shares = group.metric == "success"
         found.append(facet(title, entries, axis, 100 if shares else 1, 0 if shares else 2))
-    return tag("div", *found, class_="facets")
-
-
-def _status_section(entries: Sequence[Entry]) -> Html:
-    told = {entry.status for entry in entries}
-    items = [join([tag("dt", badge(name)), tag("dd", words)]) for name, words in STATUS.items() if name in told]
-    if not items:
-        return Html()
-    return tag("section", tag("h2", "What was checked"), tag("dl", *items), tag("p", _ASK_TO_REPLAY, class_="quiet"))
-
-
-def _left_out_notice(left_out: Sequence[LeftOut]) -> Html:
-    if not left_out:
-        return Html()
-    words = f"{counted(len(left_out), 'folder')} {'is' if len(left_out) == 1 else 'are'} in no table: "
-    return tag("p", words, tag("a", "see why", href="#left-out"), ".", class_="warn")
-
-
-def _left_out_section(left_out: Sequence[LeftOut]) -> Html:
-    if not left_out:
-        return Html()
-    items = []
-    for each in left_out:
-        names = tag("p", "Found: ", tag("span", ", ".join(each.findings), class_="bad")) if each.findings else Html()
-        items.append(tag("li", tag("b", str(each.folder)), tag("p", each.reason), names))
-    return tag("section", tag("h2", "Folders in no table"), tag("ul", *items), id="left-out")
+    return found

@@ -12,16 +12,16 @@ from turngym.benchmarks.pages.tables import (
     Cell,
     Column,
     Line,
+    Table,
     axis_around,
     estimate_cell,
     figure,
     interval_text,
-    sortable_table,
+    rank_cell,
 )
 from turngym.benchmarks.statistics.estimates import read_estimate
 from turngym.benchmarks.tournaments.tables import side_name
 from turngym.trainers.core.wording import UNKNOWN, counted
-from turngym.web.html import Html, details, tag
 
 _WIN, _ELO = Axis(0, 1), 400.0
 Numbers = Mapping[str, Any]
@@ -49,7 +49,7 @@ def by_rating(found: Numbers) -> list[str]:
     return sorted(ratings, key=lambda name: (-(ratings[name].value if ratings[name] else 0.0), name))  # type: ignore[union-attr]
 
 
-def players_table(found: Numbers) -> Html:
+def players_table(found: Numbers) -> Table:
     """Return the table of all players with their ranks."""
     names = by_rating(found)
     ratings = [_elo(found, name) for name in names]
@@ -67,8 +67,8 @@ def players_table(found: Numbers) -> Html:
         own, usage = found["players"][name]["all"], found["players"][name]["usage"]
         win = _estimate(own.get("win"))
         cells = [
-            Cell(UNKNOWN) if rank is None else _rank_cell(*rank),
-            Cell(tag("span", name, class_="who"), name.lower()),
+            Cell(UNKNOWN) if rank is None else rank_cell(*rank),
+            Cell(name, name.lower(), "who"),
             _elo_cell(rating, axis, name == anchor),
             estimate_cell(win, _WIN, 100),
             _plain(_estimate(own.get("score")), 3),
@@ -88,47 +88,38 @@ def players_table(found: Numbers) -> Html:
         Column("faults", "ascending"),
     ]
     fixed = f" Elo of {anchor} is fixed at {figure(_anchor_elo(found), 0)}." if anchor else ""
-    return sortable_table(f"{counted(len(lines), 'player')}.{fixed}", columns, lines, sorted_by=0)
+    return Table(f"{counted(len(lines), 'player')}.{fixed}", columns, lines, sorted_by=0)
 
 
 def _anchor_elo(found: Numbers) -> float:
     return float((found["ratings"] or {}).get("anchor_elo", 0.0))
 
 
-def _rank_cell(best: int, worst: int) -> Cell:
-    return Cell(tag("span", str(best) if best == worst else f"{best}–{worst}", class_="ranks"), best + worst / 1e6)
-
-
 def _elo_cell(rating: Estimate | None, axis: Axis, is_anchor: bool) -> Cell:
     """Return a rating; that of the anchor is no estimate."""
     if rating is None or not is_anchor:
         return estimate_cell(rating, axis, digits=0)
-    fixed = tag("span", tag("b", figure(rating.value, 0)), tag("span", "fixed", class_="ci"), class_="estimate")
-    return Cell(fixed, rating.value)
+    return Cell(figure(rating.value, 0), rating.value, interval="fixed")
 
 
 def _plain(estimate: Estimate | None, digits: int) -> Cell:
     return Cell(UNKNOWN) if estimate is None else Cell(figure(estimate.value, digits), estimate.value)
 
 
-def matrix_section(found: Numbers, sides: Sequence[str]) -> Html:
-    """Return what each player got against each other, with the number of games in every cell."""
+def win_matrix(found: Numbers, sides: Sequence[str]) -> dict[str, Any] | None:
+    """Return the points of each player against each other, with the number of games; None without ratings."""
     if not found["win_matrix"]:
-        return Html()
+        return None
     names = by_rating(found)
     cells = _cells(found, sides)
     where = "rows against columns"
     if len(sides) == 2:
         where = f"rows as {side_name(sides[0])} against columns as {side_name(sides[1])}"
-    head = [tag("td"), *(tag("th", name, scope="col") for name in names)]
-    rows = [
-        tag("tr", tag("th", row, scope="row"), *(_matrix_cell(cells.get((row, column))) for column in names))
-        for row in names
-    ]
-    caption = f"Points in percent, {where}; a win is a point, a draw half of one."
-    whole = tag("table", tag("caption", caption), tag("thead", tag("tr", *head)), tag("tbody", *rows), class_="matrix")
-    box = tag("div", whole, class_="wide", tabindex="0", role="region", aria_label=caption)
-    return tag("section", tag("h2", "Against one another"), box)
+    return {
+        "caption": f"Points in percent, {where}; a win is a point, a draw half of one.",
+        "names": names,
+        "rows": [(row, [_matrix_cell(cells.get((row, column))) for column in names]) for row in names],
+    }
 
 
 def _cells(found: Numbers, sides: Sequence[str]) -> dict[tuple[str, str], list[Numbers]]:
@@ -140,32 +131,35 @@ def _cells(found: Numbers, sides: Sequence[str]) -> dict[tuple[str, str], list[N
     return cells
 
 
-def _matrix_cell(cells: Sequence[Numbers] | None) -> Html:
+def _matrix_cell(cells: Sequence[Numbers] | None) -> dict[str, str] | None:
     if not cells:
-        return tag("td", tag("span", UNKNOWN, class_="quiet"))
+        return None
     estimates = [read_estimate(cell["points"]) for cell in cells]
     count = sum(each.count for each in estimates)
     value = sum(each.value * each.count for each in estimates) / count
     results = "–".join(str(sum(cell[key] for cell in cells)) for key in ("wins", "draws", "losses"))
-    interval = tag("span", interval_text(estimates[0], 100, 0), class_="ci") if len(estimates) == 1 else Html()
-    tint = f"--tint:{round(abs(value - 0.5) * 60)}%;--hue:var(--{'good' if value >= 0.5 else 'bad'})"
-    games = tag("span", counted(count, "game"), class_="ci")
-    hint = f"won, drawn, lost: {results}"
-    return tag("td", tag("b", f"{100 * value:.0f}"), interval, games, style=tint, title=hint)
+    return {
+        "points": f"{100 * value:.0f}",
+        "interval": interval_text(estimates[0], 100, 0) if len(estimates) == 1 else "",
+        "games": counted(count, "game"),
+        "tint": f"--tint:{round(abs(value - 0.5) * 60)}%;--hue:var(--{'good' if value >= 0.5 else 'bad'})",
+        "hint": f"won, drawn, lost: {results}",
+    }
 
 
-def parts_section(found: Numbers) -> Html:
-    """Return the numbers of players by side and by role, where the game has such."""
-    tables = []
-    for key, name in (("by_side", "side"), ("by_role", "role")):
-        parts = sorted({part for player in found["players"].values() for part in player[key]})
-        if parts:
-            table = _part_table(found, key, name, parts)
-            tables.append(table if key == "by_side" else details(f"Players by {name}", table))
-    return tag("section", tag("h2", "Sides and roles"), *tables) if tables else Html()
+def part_table(found: Numbers, key: str, name: str) -> Table | None:
+    """Return the numbers of players by side or by role; None where the game has no such parts.
+
+    Args:
+        found: The results.
+        key: ``"by_side"`` or ``"by_role"``.
+        name: Name of one part.
+    """
+    parts = sorted({part for player in found["players"].values() for part in player[key]})
+    return _part_table(found, key, name, parts) if parts else None
 
 
-def _part_table(found: Numbers, key: str, name: str, parts: Sequence[str]) -> Html:
+def _part_table(found: Numbers, key: str, name: str, parts: Sequence[str]) -> Table:
     names = by_rating(found)
     is_side = key == "by_side"
     anchor = (found["ratings"] or {}).get("anchor")
@@ -178,8 +172,8 @@ def _part_table(found: Numbers, key: str, name: str, parts: Sequence[str]) -> Ht
         win, called = _estimate(own.get("win")), side_name(part) if is_side else part
         rating = [_elo_cell(ratings[part, player], axis, player == anchor)] if is_side else []
         cells = [
-            Cell(tag("span", called, class_="ranks"), f"{parts.index(part):04} {names.index(player):06}"),
-            Cell(tag("span", player, class_="who"), player.lower()),
+            Cell(called, f"{parts.index(part):04} {names.index(player):06}", "ranks"),
+            Cell(player, player.lower(), "who"),
             *rating,
             estimate_cell(win, _WIN, 100),
             _plain(_estimate(own.get("score")), 3),
@@ -194,20 +188,18 @@ def _part_table(found: Numbers, key: str, name: str, parts: Sequence[str]) -> Ht
         Column("score"),
         Column("games"),
     ]
-    return sortable_table(f"Players by {name}.", columns, lines, sorted_by=0)
+    return Table(f"Players by {name}.", columns, lines, sorted_by=0)
 
 
-def differences_section(differences: Sequence[Numbers]) -> Html:
-    """Return how each two players differ in their share of won seats."""
-    if not differences:
-        return Html()
+def differences_table(differences: Sequence[Numbers]) -> Table:
+    """Return the difference of each two players in their share of won seats."""
     lines = []
     for number, each in enumerate(differences):
         estimate = read_estimate(each["win"])
         names = each["first"], each["second"]
         cells = [
-            Cell(tag("span", names[0], class_="ranks"), names[0].lower()),
-            Cell(tag("span", names[1], class_="who"), names[1].lower()),
+            Cell(names[0], names[0].lower(), "ranks"),
+            Cell(names[1], names[1].lower(), "who"),
             estimate_cell(estimate, Axis(-1, 1), 100),
             Cell(f"{estimate.blocks:,}", estimate.blocks),
         ]
@@ -219,5 +211,4 @@ def differences_section(differences: Sequence[Numbers]) -> Html:
         Column("blocks"),
     ]
     caption = "Difference in the share of won seats, first minus second, in points, paired by block."
-    inner = sortable_table(caption, columns, lines)
-    return tag("section", tag("h2", "Differences"), details(counted(len(lines), "pair"), inner))
+    return Table(caption, columns, lines)

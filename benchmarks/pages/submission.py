@@ -10,15 +10,14 @@ from typing import Any
 from turngym.agents.intervals import Estimate
 from turngym.benchmarks.leaderboard.entries import Entry
 from turngym.benchmarks.leaderboard.table import Group
-from turngym.benchmarks.pages.tables import badge, facts, figure, interval_text
+from turngym.benchmarks.pages.tables import figure, interval_text
 from turngym.trainers.core.wording import UNKNOWN, counted, number
-from turngym.web.html import Html, tag
 
 SECONDS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
-def about(group: Group, entry: Entry, key: str) -> Html:
-    """Return what is known of a submission besides its numbers."""
+def about(group: Group, entry: Entry, key: str) -> dict[str, Any]:
+    """Return the details of a submission, for the macro ``submission``."""
     metadata, config = entry.submission.metadata, entry.submission.config
     checked = entry.verification
     middle = group.normalised_middle(entry)
@@ -56,8 +55,7 @@ def about(group: Group, entry: Entry, key: str) -> Html:
         told = f"{count:,} episodes have the same actions as in {folder}: a copy, or the same agent"
         pairs.append(("Same episodes", told))
     shown = [(name, value) for name, value in pairs if value != UNKNOWN]
-    summary = Html(tag("summary", tag("b", entry.name or "(no name)"), " ", badge(entry.status)))
-    return tag("details", summary, facts(shown), id=key, data_row=key)
+    return {"key": key, "name": entry.name, "status": entry.status, "facts": shown}
 
 
 def _not_recomputed(names: Mapping[str, str]) -> list[str]:

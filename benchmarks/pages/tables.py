@@ -1,17 +1,32 @@
-"""Tables of numbers with intervals: drawn and in figures, sortable by a script, whole without one."""
+"""Content of pages with tables of numbers and intervals, sortable by a script and complete without one."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 from turngym.agents.intervals import Estimate
-from turngym.trainers.core.wording import UNKNOWN
-from turngym.web.html import Html, join, tag
+from turngym.trainers.core.wording import UNKNOWN, counted
+from turngym.web.page import asset
+from turngym.web.page import page as whole_page
 
 Direction = Literal["ascending", "descending"]
+
+
+def page(title: str, template: str, subtitle: str, **values: Any) -> str:
+    """Return a page with sortable tables.
+
+    Args:
+        title: Heading of the page.
+        template: Name of a template of this package.
+        subtitle: A line below the heading.
+        values: Variables of the template.
+    """
+    data = "turngym.benchmarks.pages:"
+    script, style = asset(f"{data}tables.js"), asset(f"{data}tables.css")
+    return whole_page(title, data + template, script=script, style=style, subtitle=subtitle, counted=counted, **values)
 
 
 @dataclass(frozen=True)
@@ -65,17 +80,47 @@ class Column:
     title: str = ""
 
 
+class Bar(NamedTuple):
+    """A drawing of a number and its interval, as custom properties of CSS.
+
+    Args:
+        fill: Ends of the bar.
+        span: Ends of the interval.
+        zero: Where bars start, if that is not the left end.
+    """
+
+    fill: str
+    span: str
+    zero: str
+
+
 @dataclass(frozen=True)
 class Cell:
     """A cell.
 
     Args:
-        content: What it shows.
+        text: What it shows.
         value: What it is sorted by; None is last in either direction.
+        kind: CSS class of the text.
+        link: Place on the page that the text links to.
+        note: A quiet line below the text.
+        interval: Interval of the number, in figures.
+        bar: Drawing of the number.
     """
 
-    content: str
+    text: str
     value: float | str | None = None
+    kind: str = ""
+    link: str = ""
+    note: str = ""
+    interval: str = ""
+    bar: Bar | None = None
+
+    @property
+    def order(self) -> float | str | None:
+        """What the cell is sorted by; None for no number."""
+        is_nan = isinstance(self.value, float) and math.isnan(self.value)
+        return None if is_nan else self.value
 
 
 @dataclass(frozen=True)
@@ -93,53 +138,21 @@ class Line:
     words: str = ""
 
 
-def sortable_table(
-    caption: str, columns: Sequence[Column], lines: Sequence[Line], sorted_by: int | None = None
-) -> Html:
-    """Return a table that the script of this package makes sortable, and whose rows are cards on a narrow screen.
+@dataclass(frozen=True)
+class Table:
+    """A sortable table.
 
     Args:
         caption: What it shows.
         columns: Its columns.
-        lines: Its rows, in the order in which they are without a script.
+        lines: Its rows, in the order that they have without a script.
         sorted_by: Column by which they are in order, if they are.
     """
-    heads = [_head(column, index == sorted_by) for index, column in enumerate(columns)]
-    rows = [
-        tag("tr", *map(_cell, columns, line.cells), role="row", data_row=line.key, data_words=line.words)
-        for line in lines
-    ]
-    whole = tag(
-        "table",
-        tag("caption", caption),
-        tag("thead", tag("tr", *heads, role="row"), role="rowgroup"),
-        tag("tbody", *rows, role="rowgroup"),
-        role="table",
-        class_="sortable board",
-    )
-    return tag("div", tag("div", whole, class_="wide", tabindex="0", role="region", aria_label=caption))
 
-
-def _head(column: Column, is_sorted: bool) -> Html:
-    attributes = {"scope": "col", "role": "columnheader"}
-    if column.is_number:
-        attributes["class_"] = "n"
-    if column.first is not None:
-        attributes["data_sort"] = column.first
-        if is_sorted:
-            attributes["aria_sort"] = column.first
-    if column.title:
-        attributes["title"] = column.title
-    return tag("th", column.name, **attributes)
-
-
-def _cell(column: Column, cell: Cell) -> Html:
-    attributes = {"role": "cell", "data_label": column.name}
-    if column.is_number:
-        attributes["class_"] = "n"
-    if cell.value is not None and not (isinstance(cell.value, float) and math.isnan(cell.value)):
-        attributes["data_value"] = str(cell.value)
-    return tag("td", tag("span", cell.content), **attributes)
+    caption: str
+    columns: Sequence[Column]
+    lines: Sequence[Line]
+    sorted_by: int | None = None
 
 
 def estimate_cell(estimate: Estimate | None, axis: Axis, scale: float = 1.0, digits: int = 1) -> Cell:
@@ -153,9 +166,17 @@ def estimate_cell(estimate: Estimate | None, axis: Axis, scale: float = 1.0, dig
     """
     if estimate is None or not math.isfinite(estimate.value):
         return Cell(UNKNOWN)
-    value = tag("b", figure(scale * estimate.value, digits))
-    interval = tag("span", interval_text(estimate, scale, digits), class_="ci")
-    return Cell(tag("span", value, interval, bar(estimate, axis), class_="estimate"), estimate.value)
+    return Cell(
+        figure(scale * estimate.value, digits),
+        estimate.value,
+        interval=interval_text(estimate, scale, digits),
+        bar=bar(estimate, axis),
+    )
+
+
+def rank_cell(best: int, worst: int) -> Cell:
+    """Return a rank, which is a range where intervals overlap."""
+    return Cell(str(best) if best == worst else f"{best}–{worst}", best + worst / 1e6, "ranks")
 
 
 def figure(value: float, digits: int = 1) -> str:
@@ -180,18 +201,44 @@ def interval_text(estimate: Estimate, scale: float = 1.0, digits: int = 1) -> st
     return estimate.no_interval or ends
 
 
-def bar(estimate: Estimate, axis: Axis) -> Html:
-    """Return a drawing of a number and its interval; it is hidden from those who read the figures beside it."""
+def bar(estimate: Estimate, axis: Axis) -> Bar:
+    """Return a drawing of a number and its interval."""
     start, end = sorted((axis.zero, estimate.value))
-    fill = tag("span", class_="fill", style=f"--from:{axis.place(start)};--to:{axis.place(end)}")
     low, high = (end if math.isfinite(end) else estimate.value for end in (estimate.low, estimate.high))
-    span = tag("span", class_="span", style=f"--low:{axis.place(low)};--high:{axis.place(high)}")
-    zero = tag("span", class_="zero", style=f"--zero:{axis.place(axis.zero)}") if axis.low < axis.zero else Html()
-    return tag("span", fill, zero, span, class_="bar", aria_hidden="true")
+    return Bar(
+        f"--from:{axis.place(start)};--to:{axis.place(end)}",
+        f"--low:{axis.place(low)};--high:{axis.place(high)}",
+        f"--zero:{axis.place(axis.zero)}" if axis.low < axis.zero else "",
+    )
 
 
-def facet(title: str, rows: Sequence[tuple[str, str, Estimate]], axis: Axis, scale: float, digits: int = 0) -> Html:
-    """Return bars of several agents under one heading.
+class FacetRow(NamedTuple):
+    """The bar of one agent.
+
+    Args:
+        key: What marks the agent's rows on the page.
+        name: Name of the agent.
+        figure: Its number.
+        hint: The number in words, with its interval.
+        bar: Its drawing; None if nothing was played.
+    """
+
+    key: str
+    name: str
+    figure: str
+    hint: str
+    bar: Bar | None
+
+
+class Facet(NamedTuple):
+    """Bars of several agents under one heading."""
+
+    title: str
+    rows: Sequence[FacetRow]
+
+
+def facet(title: str, rows: Sequence[tuple[str, str, Estimate]], axis: Axis, scale: float, digits: int = 0) -> Facet:
+    """Return bars of several agents.
 
     Args:
         title: The heading.
@@ -200,28 +247,10 @@ def facet(title: str, rows: Sequence[tuple[str, str, Estimate]], axis: Axis, sca
         scale: The figures show the numbers times this.
         digits: Digits after the point.
     """
-    items = []
+    found = []
     for key, name, estimate in rows:
-        if math.isfinite(estimate.value):
-            shown, told = bar(estimate, axis), figure(scale * estimate.value, digits)
-        else:
-            shown, told = tag("span", "not played", class_="quiet"), UNKNOWN
-        hint = f"{name}: {told}, 95 % interval {interval_text(estimate, scale)}, {estimate.count:,} episodes"
-        items.append(tag("li", tag("span", name), shown, tag("span", told), data_row=key, title=hint))
-    return tag("section", tag("h4", title), tag("ul", *items), class_="facet")
-
-
-def filter_box(hint: str) -> Html:
-    """Return a box that the script of this package shows and uses to hide rows."""
-    field = tag("input", type="search", placeholder=hint, aria_label="Filter the rows", autocomplete="off")
-    return tag("div", field, tag("output", class_="quiet", aria_live="polite"), class_="filter", hidden="")
-
-
-def facts(pairs: Sequence[tuple[str, str]]) -> Html:
-    """Return names and values side by side; those without a value are left out."""
-    return tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs if value), class_="facts")
-
-
-def badge(text: str) -> Html:
-    """Return a short status."""
-    return tag("span", text, class_=join(["badge ", text.replace(" ", "-")]))
+        is_known = math.isfinite(estimate.value)
+        shown = figure(scale * estimate.value, digits) if is_known else UNKNOWN
+        hint = f"{name}: {shown}, 95 % interval {interval_text(estimate, scale)}, {estimate.count:,} episodes"
+        found.append(FacetRow(key, name, shown, hint, bar(estimate, axis) if is_known else None))
+    return Facet(title, found)

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 from turngym.benchmarks.pages.matches import (
     Numbers,
     by_rating,
-    differences_section,
-    matrix_section,
-    parts_section,
+    differences_table,
+    part_table,
     players_table,
+    win_matrix,
 )
-from turngym.benchmarks.pages.shell import asset, page
-from turngym.benchmarks.pages.tables import Cell, Column, Line, facts, figure, filter_box, sortable_table
+from turngym.benchmarks.pages.tables import Cell, Column, Line, Table, figure, page
 from turngym.benchmarks.tournaments.submission import PlayedTournament, read_tournament
 from turngym.benchmarks.tournaments.tables import remarks
 from turngym.errors import ConfigError
 from turngym.storage.files import write_atomic
 from turngym.trainers.core.wording import counted
-from turngym.web.html import Html, details, tag
 
-HELP = (
-    "Intervals are of 95 % and resample whole blocks of games. Ratings are Bradley-Terry strengths on the Elo scale; a "
-    "rank such as 2–4 is the range that overlapping intervals leave open."
-)
 _SHOWN_FAULTS = 10
 _TOTALS = ("calls", "answers", "parse_failures", "illegal", "forfeits", "faults", "tokens_in", "tokens_out")
 
@@ -66,56 +59,40 @@ def _page(data: PlayedTournament) -> str:
     found = data.results
     games = f"{counted(found['n_games'], 'game')} in {counted(found['n_blocks'], 'block')}"
     subtitle = f"{games}, {counted(len(found['players']), 'player')}, pairing {found['pairing']}, seed {found['seed']}."
+    broken = [game for game in data.games if game["status"] != "ok"]
     sides = sorted({cell["side"] for cell in found["win_matrix"]} - {""})
-    told = [tag("li", sentence) for sentence in remarks(found)]
     return page(
         f"Tournament: {str(found['env']).removeprefix('turngym/')}",
-        tag("p", HELP, class_="quiet"),
-        filter_box("Filter: player, side, role …"),
-        tag("section", tag("h2", "Players"), players_table(found), tag("ul", *told) if told else Html()),
-        matrix_section(found, sides),
-        parts_section(found),
-        differences_section(found["differences"]),
-        faults_section(found, data.games),
-        settings_section(data),
-        script=asset("tables.js"),
-        style=asset("tables.css"),
-        subtitle=subtitle,
+        "tournament.html",
+        subtitle,
+        players=players_table(found),
+        remarks=list(remarks(found)),
+        matrix=win_matrix(found, sides),
+        sides=part_table(found, "by_side", "side"),
+        roles=part_table(found, "by_role", "role"),
+        differences=differences_table(found["differences"]),
+        agent_errors=found["agent_errors"],
+        env_errors=found["env_errors"],
+        broken=[(game["match"], game["status"], game["fault"]) for game in broken[:_SHOWN_FAULTS]],
+        answers=answers_table(found),
+        settings=[
+            (key.replace("_", " "), value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+            for key, value in data.plan.items()
+        ],
     )
 
 
-def faults_section(found: Numbers, games: Sequence[Numbers]) -> Html:
-    """Return how often answers failed, and the first games that broke."""
+def answers_table(found: Numbers) -> Table:
+    """Return how often answers of each player failed."""
     lines = []
     for name in by_rating(found):
         usage = found["players"][name]["usage"]
-        cells = [Cell(tag("span", name, class_="who"), name.lower())]
-        cells += [Cell(f"{usage[key]:,}", usage[key]) for key in _TOTALS]
+        cells = [Cell(name, name.lower(), "who"), *(Cell(f"{usage[key]:,}", usage[key]) for key in _TOTALS)]
         cells.append(Cell(figure(usage["latency"]), usage["latency"]))
         lines.append(Line(f"player {name}", cells))
     names = ["player", *(key.replace("_", " ") for key in _TOTALS), "seconds"]
     columns = [Column(names[0], "ascending", is_number=False), *(Column(name) for name in names[1:])]
-    table = sortable_table("What was asked and answered, in games with others.", columns, lines)
-    broken = [game for game in games if game["status"] != "ok"]
-    sentence = (
-        f"Games with a fault of a player: {found['agent_errors']:,}, of the rules: {found['env_errors']:,}. "
-        "A seat that faults twice forfeits; a game whose rules fault twice counts as a draw."
-    )
-    shown = [
-        tag("li", tag("code", game["match"]), f" {game['status']}: ", tag("code", game["fault"]))
-        for game in broken[:_SHOWN_FAULTS]
-    ]
-    listed = tag("ul", *shown) if shown else Html()
-    return tag("section", tag("h2", "Answers and faults"), tag("p", sentence), listed, table)
-
-
-def settings_section(data: PlayedTournament) -> Html:
-    """Return what the tournament was."""
-    pairs = [
-        (key.replace("_", " "), value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-        for key, value in data.plan.items()
-    ]
-    return tag("section", tag("h2", "Settings"), details(counted(len(pairs), "setting"), facts(pairs)))
+    return Table("What was asked and answered, in games with others.", columns, lines)
 
 
 def write_tournament_page(folder: Path) -> Path:

@@ -1,8 +1,16 @@
 """Reads a page as a browser would, for tests that need no browser."""
 
 from html.parser import HTMLParser
+from typing import Any
 
-from turngym.web.html import VOID
+from turngym.web.page import environment
+
+VOID = frozenset({"img", "input", "meta", "br"})
+
+
+def macros(template: str) -> Any:
+    """Return the macros of a template."""
+    return environment().get_template(template).module
 
 
 class Reading(HTMLParser):

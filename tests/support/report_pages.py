@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from html.parser import HTMLParser
 
 import numpy as np
+from page_reading import VOID
 
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.report.run import write_report
-from turngym.web.html import VOID
 
 BEFORE = [0, 0, 1, 0, 1] * 8  # 16 of 40
 AFTER = [1, 0, 1, 1, 0] * 8  # 24 of 40: two of five gained, one of five lost

@@ -1,4 +1,4 @@
-"""The sections of a run's report page, each a pure function of what was read."""
+"""The page of a run's report, from what was read."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from turngym.trainers.report.findings import (
     turns_per_second,
 )
 from turngym.trainers.report.headline import POLICIES, headline_of, why_unclear
-from turngym.trainers.report.samples import samples_section
-from turngym.web.html import Html, details, join, sparkline, table, tag
+from turngym.trainers.report.samples import samples
+from turngym.web.page import Spark, spark
 from turngym.web.page import page as whole_page
 
 KEY_METRICS: Mapping[str, tuple[str, ...]] = {
@@ -37,18 +37,25 @@ KEY_METRICS: Mapping[str, tuple[str, ...]] = {
 def page(run: RunData, picture: bytes | None) -> str:
     """Return the whole page."""
     title = f"{run.config.get('algorithm', 'Training')} on {run.config.get('env', 'an unknown environment')}"
+    last = run.metrics[-1] if run.metrics else {}
     return whole_page(
         title,
-        headline_section(run),
-        attention_section(run),
-        curve_section(picture),
-        evaluation_section(run),
-        progress_section(run),
-        samples_section(run.samples),
-        settings_section(run),
-        missing_section(run),
+        "turngym.trainers.report:report.html",
         subtitle=subtitle(run),
         window=f"{title}: {run.name}",
+        headline=headline_of(run),
+        attention=look_at(run.metrics),
+        picture="" if picture is None else base64.b64encode(picture).decode(),
+        evaluations=[_evaluation_row(run, stage, mode) for mode in MODES for stage in POLICIES],
+        differences=[_difference_row(run, stage, mode) for mode in MODES for stage in ("before", "control")],
+        sparks=[_spark(name, found) for name, found in key_series(run).items() if found],
+        metrics=[[key, number(last[key])] for key in sorted(last)],
+        iteration=number(last.get("iteration", len(run.metrics) - 1)),
+        samples=samples(run.samples),
+        recorded=sum(map(len, run.samples.values())),
+        settings=list(flatten(run.config)),
+        missing=run.missing,
+        counted=counted,
     )
 
 
@@ -62,52 +69,6 @@ def subtitle(run: RunData) -> str:
         if "seconds_total" in last:
             parts.append(f"{number(round(float(last['seconds_total'])))} seconds")
     return ", ".join(parts) + "."
-
-
-def headline_section(run: RunData) -> Html:
-    """Return the headline sentences."""
-    found = headline_of(run)
-    control = tag("p", found["control_sentence"]) if found["control_sentence"] else Html()
-    sentence = tag("p", found["sentence"], class_=f"headline {found['verdict'] or 'unclear'}")
-    return join([sentence, control, tag("p", found["held_out_sentence"], class_="quiet")])
-
-
-def attention_section(run: RunData) -> Html:
-    """Return what to look at where little could be learnt; nothing where no metric shows that."""
-    found = look_at(run.metrics)
-    if not found:
-        return Html()
-    return tag("section", tag("h2", "What to look at"), tag("ul", *(tag("li", sentence) for sentence in found)))
-
-
-def curve_section(picture: bytes | None) -> Html:
-    """Return the learning curve inside of the page."""
-    if picture is None:
-        return tag("p", "There is no learning curve.")
-    data = "data:image/png;base64," + base64.b64encode(picture).decode()
-    alt = "Learning curve: success over environment turns of training. The tables below give its numbers."
-    return tag("figure", tag("img", src=data, alt=alt, class_="chart"))
-
-
-def evaluation_section(run: RunData) -> Html:
-    """Return how the policies did on the test split, and how they differ."""
-    rows = [_evaluation_row(run, stage, mode) for mode in MODES for stage in POLICIES]
-    pairs: list[tuple[Stage, str]] = [(stage, mode) for mode in MODES for stage in ("before", "control")]
-    head = ["policy, actions", "success", "episodes", "score", "return", "turns", "invalid", "faults"]
-    note = (
-        "Mean and 95 % interval. Instances, not episodes, are resampled; where every episode came out the same, "
-        "the interval of success is Wilson's. Invalid: share of actions. A faulted episode counts as a failure."
-    )
-    return tag(
-        "section",
-        tag("h2", "Evaluation on the test split"),
-        table(note, head, rows),
-        table(
-            "Paired differences in success, over the instances that both policies played.",
-            ["difference, actions", "points", "95 % interval", "instances", "better / worse", "verdict"],
-            [_difference_row(run, stage, mode) for stage, mode in pairs],
-        ),
-    )
 
 
 def _evaluation_row(run: RunData, stage: Stage, mode: str) -> list[str]:
@@ -143,25 +104,6 @@ def _difference_row(run: RunData, other: Stage, mode: str) -> list[str]:
     ]
 
 
-def progress_section(run: RunData) -> Html:
-    """Return how key metrics went, and every metric of the last iteration."""
-    title = tag("h2", "Progress")
-    if not run.metrics:
-        return tag("section", title, tag("p", "No iteration has been recorded."))
-    last = run.metrics[-1]
-    rows = [[key, number(last[key])] for key in sorted(last)]
-    every = table(
-        f"All metrics of iteration {number(last.get('iteration', len(run.metrics) - 1))}.", ["metric", "value"], rows
-    )
-    sparks = [_spark(name, found) for name, found in key_series(run).items() if found]
-    return tag(
-        "section",
-        title,
-        tag("div", *sparks, class_="sparks"),
-        details(counted(len(rows), "metric") + " of the last iteration", every),
-    )
-
-
 def key_series(run: RunData) -> dict[str, list[tuple[int, float]]]:
     """Return name -> iterations and values of the metrics worth a look, empty where one was not recorded."""
     found = {}
@@ -171,18 +113,12 @@ def key_series(run: RunData) -> dict[str, list[tuple[int, float]]]:
     return {**found, "environment turns a second": turns_per_second(run.metrics)}
 
 
-def _spark(name: str, found: Sequence[tuple[int, float]]) -> Html:
+def _spark(name: str, found: Sequence[tuple[int, float]]) -> tuple[str, Spark, str, str]:
+    """Return the name, drawing, description and last value of a series."""
     values = [value for _, value in found]
     words = f"from {number(values[0])} to {number(values[-1])}, between {number(min(values))} and {number(max(values))}"
     label = f"{name} over iterations {found[0][0]} to {found[-1][0]}: {words}"
-    return tag("div", tag("div", name, class_="quiet"), sparkline(values, label), tag("b", number(values[-1])))
-
-
-def settings_section(run: RunData) -> Html:
-    """Return every setting of the run."""
-    rows = [[key, value] for key, value in flatten(run.config)]
-    content = table("Settings as the run recorded them.", ["setting", "value"], rows) if rows else tag("p", "Unknown.")
-    return tag("section", tag("h2", "Settings"), details(counted(len(rows), "setting"), content))
+    return name, spark(values), label, number(values[-1])
 
 
 def flatten(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -196,10 +132,3 @@ def flatten(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
             yield from flatten(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", str(value)
-
-
-def missing_section(run: RunData) -> Html:
-    """Return what the page could not show."""
-    if not run.missing:
-        return Html()
-    return tag("section", tag("h2", "What is missing"), tag("ul", *(tag("li", sentence) for sentence in run.missing)))

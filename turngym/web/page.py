@@ -1,103 +1,118 @@
-"""One self-contained HTML file: no network, no other file, and only the scripts it was made with."""
+"""One self-contained HTML file from a template: no network, no other file, and only the scripts it was made with."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import re
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from turngym.web.html import STYLE, Html, join, tag
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
-_STYLE = """
-:root[data-theme="light"] { color-scheme: light; } :root[data-theme="dark"] { color-scheme: dark; }
-body > header { display: flex; gap: 1rem; align-items: flex-start; justify-content: space-between; }
-body > header > div { min-width: 0; overflow-wrap: anywhere; }
-button, input, select { font: inherit; color: inherit; background: var(--panel); border: 1px solid var(--line);
-  border-radius: .4rem; padding: .25rem .7rem; } button { cursor: pointer; } [hidden] { display: none !important; }
-button:hover { border-color: var(--accent); }
-:is(button, input, select, [tabindex]):focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
-#theme { flex: none; margin-top: .5rem; font-size: .9rem; }
-:root[data-theme="dark"] .chart { filter: invert(.92) hue-rotate(180deg); }
-@media (prefers-color-scheme: dark) { :root:not([data-theme]) .chart { filter: invert(.92) hue-rotate(180deg); } }
-@media (max-width: 40rem) { body > header h1 { font-size: 1.35rem; } }
-@media print { #theme { display: none; } }
-"""
-
-# The choice is kept for other pages of the same place; choosing what the system has follows the system again.
-_THEME = """
-(() => {
-  const root = document.documentElement, button = document.getElementById("theme");
-  const system = matchMedia("(prefers-color-scheme: dark)"), key = "turngym-theme";
-  const stored = () => { try { return localStorage.getItem(key); } catch { return null; } };
-  const store = value => {
-    try { value ? localStorage.setItem(key, value) : localStorage.removeItem(key); } catch { }
-  };
-  const current = () => root.dataset.theme || (system.matches ? "dark" : "light");
-  const other = () => current() === "dark" ? "light" : "dark";
-  const label = () => { button.textContent = other() === "dark" ? "Dark theme" : "Light theme"; };
-  const choose = theme => {
-    if (theme === "dark" || theme === "light") root.dataset.theme = theme; else delete root.dataset.theme;
-    label();
-  };
-  choose(stored());
-  button.hidden = false;
-  system.addEventListener("change", label);
-  button.addEventListener("click", () => {
-    const wanted = other(), follows = (wanted === "dark") === system.matches;
-    store(follows ? null : wanted);
-    choose(follows ? null : wanted);
-  });
-})();
-"""
-
+LAYOUT = "turngym.web:page.html"
 _CLOSES = re.compile("</script|<!--", re.IGNORECASE)
+# Characters that a page may not hold, or that would change how the text around them is shown.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f]")
+_UNSHOWABLE = re.compile("[\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069\ufffe\uffff]")
+_SPARK_WIDTH, _SPARK_HEIGHT = 160, 36
+
+
+@cache
+def environment() -> Environment:
+    """Return the environment of all templates, which are named ``PACKAGE:FILE``, a file in the package's ``data``.
+
+    Everything that a template shows is escaped, and control characters are replaced by their symbols.
+    """
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    return Environment(
+        loader=FunctionLoader(asset),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_visible,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        auto_reload=False,
+    )
+
+
+@cache
+def asset(name: str) -> str:
+    """Return the text of a template, script or style sheet that comes with a package.
+
+    >>> "<h1>" in asset(LAYOUT)
+    True
+    """
+    package, _, file = name.partition(":")
+    return (files(package) / "data" / file).read_text("utf8")
 
 
 def page(
     title: str,
-    *sections: str,
+    template: str = LAYOUT,
+    *,
     script: str = "",
     style: str = "",
     subtitle: str = "",
     window: str = "",
     policy: str = "",
+    **values: Any,
 ) -> str:
-    """Return a whole page: a heading with a button for the light and the dark theme, and the sections below it.
+    """Return a whole page: a heading with a button for the light and the dark theme, and the template's block ``main``.
 
     The page follows the theme of the system until the button is used. It may not reach the network, and of scripts it
     runs only its own, which are named by their hashes.
 
     Args:
         title: Heading of the page.
-        sections: What the page shows; what is not :class:`turngym.web.html.Html` is escaped.
-        script: JavaScript that runs after the page is there.
-        style: More CSS, after that of all pages.
+        template: Name of a template that extends :data:`LAYOUT`.
+        script: JavaScript that runs after the page is loaded.
+        style: CSS in addition to that of all pages.
         subtitle: A line below the heading.
         window: Title of the window; that of the page unless given.
-        policy: More directives of the Content-Security-Policy, such as ``"connect-src 'self'"``.
+        policy: Further directives of the Content-Security-Policy, such as ``"connect-src 'self'"``.
+        values: Variables of the template.
 
     Raises:
-        ValueError: The script holds what would end it: ``</script`` or ``<!--``.
+        ValueError: The script contains ``</script`` or ``<!--``, which would end it.
 
-    >>> content = page("1 < 2", tag("p", "text"))
-    >>> content[:15], "<h1>1 &lt; 2</h1>" in content, "<main><p>text</p></main>" in content
+    >>> content = page("1 < 2", main="<i>")
+    >>> content[:15], "<h1>1 &lt; 2</h1>" in content, "&lt;i&gt;" in content
     ('<!doctype html>', True, True)
     """
-    scripts = [_script(each) for each in (_THEME, script) if each]
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=_policy(scripts, policy)),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("title", window or title),
-        tag("style", Html(STYLE + _STYLE + style)),
+    from markupsafe import Markup
+
+    scripts = [_script(each) for each in (asset("turngym.web:theme.js"), script) if each]
+    return (
+        environment()
+        .get_template(template)
+        .render(
+            {"main": "", **values},
+            title=title,
+            subtitle=subtitle,
+            window=window,
+            policy=_policy(scripts, policy),
+            style=Markup(asset("turngym.web:page.css") + style),
+            scripts=[Markup(each) for each in scripts],
+        )
     )
-    below = tag("p", subtitle, class_="quiet") if subtitle else Html()
-    button = tag("button", "Dark theme", id="theme", type="button", hidden="")
-    header = tag("header", tag("div", tag("h1", title), below), button)
-    body = tag("body", header, tag("main", *sections), join([tag("script", Html(each)) for each in scripts]))
-    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+
+
+def _visible(value: Any) -> Any:
+    r"""Return text with control characters as their symbols; HTML and numbers as they are.
+
+    >>> _visible("a\x00"), _visible(1)
+    ('a␀', 1)
+    """
+    if not isinstance(value, str) or hasattr(value, "__html__"):
+        return value
+    symbols = _CONTROL.sub(lambda found: chr(0x2400 + ord(found[0])), value)
+    return _UNSHOWABLE.sub("\N{REPLACEMENT CHARACTER}", symbols)
 
 
 def _script(text: str) -> str:
@@ -113,3 +128,31 @@ def _policy(scripts: list[str], more: str) -> str:
     allowed = " ".join(f"'sha256-{each}'" for each in hashes)
     parts = ["default-src 'none'", "img-src data:", "style-src 'unsafe-inline'", f"script-src {allowed}", more]
     return "; ".join(part for part in parts if part)
+
+
+class Spark(NamedTuple):
+    """Coordinates of a small line drawing.
+
+    Args:
+        box: Its view box.
+        points: The line.
+        end: Its last point.
+    """
+
+    box: str
+    points: str
+    end: Sequence[str]
+
+
+def spark(values: Sequence[float]) -> Spark:
+    """Return the drawing of a series, for the macro ``sparkline``.
+
+    >>> spark([1.0, 3.0]).points
+    '0.0,34.0 160.0,2.0'
+    """
+    low, high = min(values), max(values)
+    across = _SPARK_WIDTH / max(1, len(values) - 1)
+    up = (_SPARK_HEIGHT - 4) / (high - low) if high > low else 0.0
+    middle = _SPARK_HEIGHT / 2 if high == low else _SPARK_HEIGHT - 2
+    points = [f"{i * across:.1f},{middle - (value - low) * up:.1f}" for i, value in enumerate(values)]
+    return Spark(f"-3 0 {_SPARK_WIDTH + 6} {_SPARK_HEIGHT}", " ".join(points), points[-1].split(","))

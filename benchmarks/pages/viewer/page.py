@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from turngym.benchmarks.pages.shell import asset, page
 from turngym.benchmarks.pages.viewer.forms import as_json
-from turngym.web.html import Html
+from turngym.web.page import asset, page
 
 _PLACE = "<!-- episodes -->"
 DATA_START, DATA_END = '<script type="application/json" id="{}">', "</script>\n"
+_DATA = "turngym.benchmarks.pages:"
 _SCRIPTS = ("viewer_base.js", "viewer_turns.js", "viewer.js")
 
 
@@ -43,10 +43,10 @@ def data_element(name: str, content: Any) -> str:
 def _page(title: str, subtitle: str, about: Mapping[str, Any], inside: str, policy: str) -> str:
     return page(
         title,
-        Html(asset("viewer.html")),
-        Html(inside + data_element("about", about)),
-        script=f"(() => {{\n{''.join(map(asset, _SCRIPTS))}}})();\n",
-        style=asset("viewer.css"),
+        f"{_DATA}viewer.html",
+        script=f"(() => {{\n{''.join(asset(_DATA + name) for name in _SCRIPTS)}}})();\n",
+        style=asset(f"{_DATA}viewer.css"),
         subtitle=subtitle,
         policy=policy,
+        data=inside + data_element("about", about),
     )

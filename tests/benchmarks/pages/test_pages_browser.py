@@ -5,18 +5,20 @@ from typing import Any
 
 import pytest
 from browser import DESKTOP, PHONE, OpenPage, Scheme, browser, open_page, too_faint, wider_than_the_screen
+from markupsafe import Markup
+from page_reading import macros
 from submissions import HOSTILE, changed, play
 from synthetic_runs import run_folder
 
 from turngym.__main__ import main
-from turngym.benchmarks.pages.shell import asset, page
-from turngym.benchmarks.pages.tables import Cell, Column, Line, filter_box, sortable_table
-from turngym.web.html import Html, tag
+from turngym.benchmarks.pages.tables import Cell, Column, Line, Table
+from turngym.web.page import asset, page
 
 pytestmark = pytest.mark.integration
 __all__ = ["browser", "open_page"]  # fixtures
 
-PLAIN = page("A page", tag("p", "text"), tag("p", "quiet text", class_="quiet"), subtitle="below the heading")
+PARTS = macros("turngym.benchmarks.pages:parts.html")
+PLAIN = page("A page", main=Markup('<p>text</p><p class="quiet">quiet text</p>'), subtitle="below the heading")
 
 
 def background(opened: Any) -> str:
@@ -49,8 +51,8 @@ def test_without_scripts_there_is_no_button_and_the_theme_is_that_of_the_system(
 
 
 def test_a_script_of_the_page_runs_and_one_that_came_in_does_not(open_page: OpenPage) -> None:
-    injected = Html("<script>document.title = 'stolen'</script>")
-    opened = open_page(page("mine", injected, script="document.title += '!';"))
+    injected = Markup("<script>document.title = 'stolen'</script>")
+    opened = open_page(page("mine", main=injected, script="document.title += '!';"))
     assert opened.title() == "mine!"
     opened.context.close()
     assert len(open_page.problems) == 1 and "Content Security Policy" in open_page.problems[0]
@@ -102,21 +104,22 @@ def column(opened: Any, number: int) -> list[str]:
 
 TABLE = page(
     "Table",
-    filter_box("filter"),
-    sortable_table(
-        "A table.",
-        [Column("name", "ascending", is_number=False), Column("number"), Column("fixed", None)],
-        [
-            Line("a", [Cell("beta", "beta"), Cell("9", 9), Cell("x")]),
-            Line("b", [Cell("alpha", "alpha"), Cell("–"), Cell("y")], "hidden word"),
-            Line("c", [Cell("gamma", "gamma"), Cell("10", 10), Cell("z")]),
-            Line("d", [Cell("delta", "delta"), Cell("−1", -1), Cell("w")]),
-        ],
-    ),
-    tag("p", "of gamma", data_row="c"),
-    tag("p", "of nobody", data_row="none"),
-    script=asset("tables.js"),
-    style=asset("tables.css"),
+    main=PARTS.filter_box("filter")
+    + PARTS.sortable_table(
+        Table(
+            "A table.",
+            [Column("name", "ascending", is_number=False), Column("number"), Column("fixed", None)],
+            [
+                Line("a", [Cell("beta", "beta"), Cell("9", 9), Cell("x")]),
+                Line("b", [Cell("alpha", "alpha"), Cell("–"), Cell("y")], "hidden word"),
+                Line("c", [Cell("gamma", "gamma"), Cell("10", 10), Cell("z")]),
+                Line("d", [Cell("delta", "delta"), Cell("−1", -1), Cell("w")]),
+            ],
+        )
+    )
+    + Markup('<p data-row="c">of gamma</p><p data-row="none">of nobody</p>'),
+    script=asset("turngym.benchmarks.pages:tables.js"),
+    style=asset("turngym.benchmarks.pages:tables.css"),
 )
 
 
@@ -194,7 +197,7 @@ def test_the_name_of_a_submission_leads_to_what_is_known_of_it(open_page: OpenPa
 
 def test_the_probes_of_these_tests_find_what_they_look_for(open_page: OpenPage) -> None:
     wide = open_page(
-        page("x", tag("p", "w" * 10, style="width:900px"), tag("p", "faint", style="color:#999")), size=PHONE
+        page("x", main=Markup('<p style="width:900px">wwwwwwwwww</p><p style="color:#999">faint</p>')), size=PHONE
     )
     assert wider_than_the_screen(wide) and [each["text"] for each in too_faint(wide)] == ["faint"]
     asking = open_page("<!doctype html><title>x</title><img src='http://127.0.0.1:9/x.png'>")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from page_reading import Reading, assert_harmless
+from page_reading import Reading, assert_harmless, macros
 from submissions import ENV, HOSTILE, changed, play, rows_of, write_rows
 
 from turngym.__main__ import main
@@ -16,7 +16,7 @@ from turngym.benchmarks.leaderboard.entries import LeftOut, read_entries
 from turngym.benchmarks.leaderboard.table import build_leaderboard
 from turngym.benchmarks.pages.leaderboard import leaderboard_page
 from turngym.benchmarks.pages.submission import duration
-from turngym.benchmarks.pages.tables import Axis, Cell, Column, Line, bar, estimate_cell, figure, sortable_table
+from turngym.benchmarks.pages.tables import Axis, Cell, Column, Line, Table, bar, estimate_cell, figure
 from turngym.web.page import page
 
 
@@ -195,16 +195,17 @@ def test_durations_have_two_units_at_most(seconds: float, told: str) -> None:
 
 def test_bars_stay_inside_of_their_axis() -> None:
     drawn = bar(Estimate(2.0, 0.1, -3.0, 9.0, 1, 1, ""), Axis(0, 1))
-    assert "--to:100.00%" in drawn and "--low:0.00%;--high:100.00%" in drawn
+    assert "--to:100.00%" in drawn.fill and drawn.span == "--low:0.00%;--high:100.00%"
     below = bar(Estimate(-10.0, 1, -20.0, 0.0, 1, 1, ""), Axis(-20, 80))
-    assert "--from:10.00%;--to:20.00%" in below and "--zero:20.00%" in below
+    assert below.fill == "--from:10.00%;--to:20.00%" and below.zero == "--zero:20.00%"
 
 
 def test_numbers_that_are_none_are_shown_and_sorted_as_unknown() -> None:
     nothing = Estimate(float("nan"), float("nan"), float("nan"), float("nan"), 0, 0, "no episodes")
     assert estimate_cell(nothing, Axis(0, 1)) == estimate_cell(None, Axis(0, 1)) == Cell("–")
-    table = sortable_table("c", [Column("a")], [Line("k", [Cell("–", float("nan"))]), Line("l", [Cell("1", 1.0)])])
-    assert Reading(table).values("data-value") == ["1.0"]
+    table = Table("c", [Column("a")], [Line("k", [Cell("–", float("nan"))]), Line("l", [Cell("1", 1.0)])])
+    parts = macros("turngym.benchmarks.pages:parts.html")
+    assert Reading(parts.sortable_table(table)).values("data-value") == ["1.0"]
     assert figure(-0.04) == "0.0" and figure(-1.5) == "−1.5"
 
 

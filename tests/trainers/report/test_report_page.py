@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.image import imread
+from page_reading import macros
 from report_pages import ALL, Page, written
 from synthetic_runs import NASTY, OBSERVATION, run_folder, trajectory
 
@@ -19,7 +20,7 @@ from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.report.findings import turns_per_second
 from turngym.trainers.report.run import headline
 from turngym.trainers.settings.config import TrainConfig
-from turngym.web.html import sparkline, tag
+from turngym.web.page import environment, spark
 
 
 def test_what_a_model_wrote_cannot_become_part_of_the_page(tmp_path: Path) -> None:
@@ -39,7 +40,7 @@ def test_settings_and_metric_names_are_escaped_too(tmp_path: Path) -> None:
     assert {"b", "i", "u"} & set(page.tags) <= {"b"}
     assert page.row("env_options.<b>") == ["</td>"]
     assert page.row("<i>") == ["<u>"]
-    assert "onerror=" not in content.replace("onerror=&quot;", "")
+    assert "onerror=" not in content.replace("onerror=&#34;", "")
 
 
 def test_the_page_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
@@ -122,13 +123,14 @@ def test_metrics_that_are_not_numbers_are_left_out_of_the_drawings(tmp_path: Pat
 
 
 def test_a_sparkline_spans_its_box_and_puts_more_above_less() -> None:
-    drawing = Page(sparkline([1.0, 3.0, 2.0], 'a "label"'))
+    parts = macros("turngym.web:parts.html")
+    drawing = Page(parts.sparkline(spark([1.0, 3.0, 2.0]), 'a "label"'))
     (points,) = [value for _, name, value in drawing.attributes if name == "points"]
     (x0, y0), (_, y1), (x2, y2) = [tuple(map(float, pair.split(","))) for pair in points.split()]
     assert y1 < y2 < y0  # pixels count downwards
     assert (x0, x2) == (0.0, 160.0)
     assert ("svg", "aria-label", 'a "label"') in drawing.attributes
-    Page(sparkline([5.0], "one value"))
+    Page(parts.sparkline(spark([5.0]), "one value"))
 
 
 def test_the_headline_can_be_printed_as_json(tmp_path: Path) -> None:
@@ -141,7 +143,7 @@ def test_the_headline_can_be_printed_as_json(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["<a href='x'>", "&amp;", '"', "\x00\x1b[31m", "\ud800", "\r\n\ttab", "\u2028"])
 def test_escaped_text_can_stand_anywhere_in_a_page(text: str) -> None:
-    content = tag("p", text, title=text)
+    content = environment().from_string('<p title="{{ text }}">{{ text }}</p>').render(text=text)
     content.encode("utf8")
     page = Page(content)
     assert page.tags == ["p"]
