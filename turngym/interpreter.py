@@ -6,7 +6,7 @@ import sys
 
 OLDEST = (3, 11)
 FOLDERS = ("agents", "benchmarks", "envs", "trainers", "wrappers")
-PACKAGES = ("gymnasium", "numpy", "pettingzoo", "rich", "tyro", "wonderwords")
+PACKAGES = ("gymnasium", "jinja2", "numpy", "pettingzoo", "rich", "tyro", "wonderwords")
 """Import names of the dependencies without which nothing works, as in pyproject.toml."""
 
 
