@@ -18,35 +18,33 @@ DATE = "2025-01-01"
 
 @dataclass(frozen=True)
 class PromptConfig:
-    """What goes into a prompt.
+    """Prompt settings.
 
     Args:
-        mode: ``window`` (each turn its own prompt) or ``conversation`` (everything so far, append only, with any chat
-            template that can show a message of the user after an answer). For models behind servers ``conversation``,
-            unless ``history`` is given.
-        history: In window mode, how many earlier turns are shown.
-        instructions: Whether the rules and the answer format are shown.
-        legal_actions: Whether the legal actions are listed with each observation.
-        max_prompt_tokens: Longest prompt; lower it to fit into memory. The model's context is a separate limit. For
-            models behind servers tokens are guessed from the length of the text, and only styles and ``fit`` keep to
-            the limit: the server enforces its own.
-        fit: What happens to a longer prompt. ``none``: the episode ends truncated, with the reason ``context``.
-            ``drop_oldest`` leaves the oldest turns out, ``drop_middle`` always keeps the first turn, ``summary`` says
-            how often each action was taken in those left out; a note in the prompt says how many they are. ``auto`` is
-            ``drop_middle`` in styles other than ``plain`` and, once a server has refused a prompt, for models behind
-            servers, else ``none``: in a conversation a shortened prompt begins a new sequence to train on.
-        system: A system text instead of the rules and the answer format; ``{rules}`` and ``{format}`` in it are
-            replaced by these.
-        thinking: What earlier answers show of the model's thinking (in the marks of the chat template,
-            such as ``<think>...</think>``):
-            ``keep`` shows the answers as they were written, ``strip`` leaves the thinking out, ``auto`` keeps it in
-            conversations, also where the chat template would leave it out, and shows only the actions in windows. A
-            conversation that strips is encoded anew at every turn, and trained on as a sequence a turn.
+        mode: ``window`` (a new prompt per turn) or ``conversation`` (append-only, with any chat template that can
+            render a user message after an assistant message). The default for servers is ``conversation``, unless
+            ``history`` is given.
+        history: Number of earlier turns in window mode.
+        instructions: Include rules and answer format.
+        legal_actions: List the legal actions with each observation.
+        max_prompt_tokens: Maximum prompt length in tokens; lower it to save memory. The model's context is a separate
+            limit. For servers, tokens are estimated from the text length, and only styles and ``fit`` respect the
+            limit: the server enforces its own.
+        fit: Handling of longer prompts. ``none``: the episode is truncated, with the reason ``context``.
+            ``drop_oldest`` drops the oldest turns, ``drop_middle`` always keeps the first turn, ``summary`` adds counts
+            of the dropped actions; the prompt notes the number of dropped turns. ``auto`` is ``drop_middle`` in styles
+            other than ``plain`` and, after a server rejected a prompt, for servers, else ``none``: in conversations a
+            shortened prompt starts a new training sequence.
+        system: System prompt instead of rules and answer format, which replace ``{rules}`` and ``{format}`` in it.
+        thinking: Reasoning in earlier completions (delimited as in the chat template, such as ``<think>...</think>``):
+            ``keep`` shows completions as sampled, ``strip`` removes reasoning, ``auto`` keeps it in conversations, even
+            where the chat template would remove it, and shows only actions in windows. A conversation with ``strip`` is
+            re-encoded every turn and gives one training sequence per turn.
         template: Variables of the chat template, such as ``enable_thinking``.
-        date: The date that the chat template writes where it writes one, as YYYY-MM-DD; ``today`` is the day on which
-            the settings are made, and a run keeps it.
-        chat_template: A chat template in Jinja instead of the tokenizer's own; on the command line its file.
-        pictures_only: Whether a model that sees gets the picture of an observation without its text.
+        date: Date for chat templates that render one, as YYYY-MM-DD; ``today`` is the day on which the settings are
+            created, and is stored with a run.
+        chat_template: Jinja chat template that replaces the tokenizer's; a file on the command line.
+        pictures_only: Omit the text of observations with an image, for vision models.
     """
 
     mode: Literal["window", "conversation"] = "window"
@@ -113,7 +111,7 @@ def remembered_text(
     """Return what later prompts show of an answer: the action in windows, the answer in conversations, or as chosen.
 
     Args:
-        config: What goes into a prompt.
+        config: Prompt settings.
         action: The action in the answer.
         completion: The answer.
         regions: Where actions in an answer are, in which marks of thinking are text.

@@ -157,7 +157,7 @@ def check(
         env: An id (``"module:id"`` works), ``"module:Class"``, ``"path/to/file.py:Class"``, an environment, wrapped or
             not, or a class or function that makes one and passes its keyword arguments on. Fresh copies are made of
             it; a given environment is not touched.
-        seed: First of the seeds that are tried; a failure repeats with the same seed.
+        seed: First seed to test; failures are reproducible with their seed.
         episodes: How many episodes most rules play, at least 1.
         options: Options of the constructor.
         in_process: Whether to use no other processes: faster, but misses what only another process shows.

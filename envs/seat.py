@@ -42,7 +42,7 @@ class SeatEnv(TextEnv[str]):
         role: Play only games in which the seat has this role; empty for any.
         opponents: Who plays the other seats: see :data:`Opponents` and
             :func:`turngym.envs.multiagent.make_player`.
-        retries: How often a seat is asked again after an invalid answer, before it forfeits the game.
+        retries: Retries after an invalid answer, before the seat forfeits.
         invalid_penalty: What each invalid answer costs.
         max_turns: Answers after which an unfinished episode is truncated.
         split: Share of the games to sample from.

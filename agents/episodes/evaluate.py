@@ -312,7 +312,7 @@ def evaluate(
         backend: Backend of the vector.
         schedule: ``lockstep`` or ``continuous``.
         seed: Which sequence of seeds the instances come from.
-        wrappers: Put around the environment, the first innermost, each written as in ``history:k=4``.
+        wrappers: Wrappers, the first innermost, each as in ``history:k=4``.
         on_episode: Called with each trajectory as it ends.
 
     Returns:

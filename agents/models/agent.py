@@ -28,7 +28,7 @@ class ModelAgent(Agent, ChatModel):
     Args:
         model: The model, for its tokenizer and end tokens; the network itself is not used.
         generate: The backend's core call.
-        prompt: What goes into a prompt.
+        prompt: Prompt settings.
         sampling: Temperature, top-p, length limit.
         format: Name of the action format.
         seed: Seed of the run; with iteration, episode and turn it fixes what is sampled.

@@ -34,13 +34,13 @@ class EmbeddedConfig:
         hidden_size: Width.
         layers: Number of transformer blocks.
         heads: Attention heads; must divide the width.
-        vocabulary: Number of tokens, at least 300: 256 bytes, the special tokens, then merges.
-        initializer_range: Standard deviation of the initial weights. The usual 0.02 learns next to nothing at this
-            width in a few hundred updates.
-        context: Longest sequence.
-        words_apart: Whether spaces are tokens of their own. Sequences are longer, but a word has the same tokens
-            everywhere, which a small model needs in order to copy words that it has never seen.
-        vision: Whether it sees the pictures of observations, through a small vision encoder.
+        vocabulary: Vocabulary size, at least 300: 256 bytes, special tokens, then merges.
+        initializer_range: Standard deviation of the initial weights. The usual 0.02 learns almost nothing at this width
+            within a few hundred updates.
+        context: Maximum sequence length.
+        words_apart: Tokenise spaces separately. Sequences are longer, but a word always has the same tokens, which
+            helps a small model copy unseen words.
+        vision: Encode images of observations with a small vision encoder.
     """
 
     hidden_size: int = 96

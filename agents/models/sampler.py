@@ -55,7 +55,7 @@ class Sampler:
 
     Args:
         model: The model.
-        cache_tokens: Most tokens whose keys and values are kept; 0 takes a quarter of the device's memory.
+        cache_tokens: Size of the KV cache in tokens; 0 uses a quarter of the device's memory.
         appends: Whether a prompt begins with the one before it, so that a memo would compute every turn anew.
     """
 

@@ -41,7 +41,7 @@ class ModelSettings:
         wrappers: Put around it, the first innermost, each written as in ``history:k=4``.
         format: Name of the action format.
         style: Name of the style of prompting.
-        max_new_tokens: Longest completion.
+        max_new_tokens: Maximum completion length in tokens.
         temperature: Sampling temperature in training.
         top_p: Nucleus share in training.
         prompt: Fields of :class:`PromptConfig`.

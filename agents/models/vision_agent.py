@@ -33,7 +33,7 @@ class VisionAgent(ModelAgent):
     Args:
         model: The model, with its network.
         takes: How it takes pictures.
-        prompt: What goes into a prompt.
+        prompt: Prompt settings.
         sampling: Temperature, top-p, length limit.
         format: Name of the action format.
         seed: Seed of the run.

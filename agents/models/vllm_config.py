@@ -15,14 +15,13 @@ class VllmConfig:
     """vLLM's start-up options.
 
     Args:
-        dtype: Format of the weights: auto (that of the folder; in training that of the trainer), float32, float16 or
-            bfloat16.
-        max_model_len: Longest prompt with its completion, in tokens; 0 takes what the model allows.
-        gpu_memory_utilization: Share of the GPU's memory that vLLM takes, weights included.
-        kv_cache_gib: Memory for kept prefixes in GiB; 0 takes what ``gpu_memory_utilization`` leaves, 1 on a CPU.
-        tensor_parallel_size: Number of GPUs that the model is split over.
-        enforce_eager: Whether nothing is compiled; None compiles on a GPU only.
-        max_num_seqs: Most completions generated at the same time.
+        dtype: Weight format: auto (that of the folder; in training that of the trainer), float32, float16 or bfloat16.
+        max_model_len: Maximum length of prompt plus completion in tokens; 0 for the model's limit.
+        gpu_memory_utilization: Share of GPU memory for vLLM, weights included.
+        kv_cache_gib: KV cache size in GiB; 0 for the remainder of ``gpu_memory_utilization``, 1 on a CPU.
+        tensor_parallel_size: Number of GPUs for tensor parallelism.
+        enforce_eager: Disable compilation; None compiles on a GPU only.
+        max_num_seqs: Maximum number of concurrent completions.
     """
 
     dtype: str = "auto"

@@ -51,7 +51,7 @@ class PromptBuilder:
 
     Args:
         tokenizer: A tokenizer with a chat template.
-        config: What goes into a prompt.
+        config: Prompt settings.
         stop_ids: The tokens that end a completion.
 
     Raises:

@@ -44,7 +44,7 @@ class ServerAgent(EagerAgent, ChatModel):
         server: Sends the requests.
         model: Name of the model there.
         config: Limits, waits and additional fields.
-        prompt: What goes into a prompt.
+        prompt: Prompt settings.
         sampling: Temperature, top-p, longest completion.
         format: Name of the action format.
         seed: Seeds each request and each wait, together with episode, turn and attempt.

@@ -25,18 +25,19 @@ USES_OWN_MODULES = True
 
 @dataclass(frozen=True)
 class Arguments:
-    """Check that an environment keeps every promise of the contract.
+    """Check that an environment fulfils its contract.
 
-    The exit status is 0 if it does, 1 if a promise is broken, and 2 if there is nothing to check.
+    The exit status is 0 if it does, 1 on a violation, and 2 if there is nothing to check.
 
     Args:
         env: Id of the environment, `module:id`, `module:Class`, `path/to/file.py:Class`, or `all`.
-        option: An option of the environment, such as max_turns=20; may be repeated.
-        seed: First of the seeds that are tried; a failure repeats with the same seed.
-        episodes: Episodes that most rules play; 1 is enough for a quick look at a slow environment.
-        in_process: Start no other process: faster, and blind to the order of sets, the clock and variables.
-        rules: Show all rules, what each is for and how to keep it, and check nothing.
-        json: Print what was found as JSON.
+        option: Environment option, such as max_turns=20.
+        seed: First seed to test; failures are reproducible with their seed.
+        episodes: Episodes per rule, for most rules; 1 suffices for a quick check of a slow environment.
+        in_process: Do not start other processes: faster, but does not detect dependence on set order, clock and
+            environment variables.
+        rules: Show all rules with reason and remedy, without checking.
+        json: Print the findings as JSON.
     """
 
     env: Positional[str] = ""

@@ -27,12 +27,12 @@ _SHOWN = 80
 class Arguments:
     """Compare two evaluations on the same tasks, task by task.
 
-    Both folders come from `turngym eval ... --out FOLDER`. Differences are those of the second to the first, with 95 %
-    intervals of a paired bootstrap that resamples whole tasks; the mean weighs every environment the same.
+    Both folders come from `turngym eval ... --out FOLDER`. Differences are second minus first, with 95 % intervals of a
+    paired bootstrap over tasks; the mean gives every environment equal weight.
 
     Args:
-        first: The folder to compare with.
-        second: The folder to compare.
+        first: Reference folder.
+        second: Folder to compare with the reference.
         json: Print all metrics as JSON.
     """
 

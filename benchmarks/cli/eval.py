@@ -41,49 +41,47 @@ class Arguments:
 
     Args:
         target: Name of a suite, id of an environment, `module:id`, `module:Class` or `path/to/file.py:Class`.
-        agent: Who plays: random, expert, scripted:ACTION,ACTION, hf:PATH_OR_NAME, vllm:PATH_OR_NAME, openai:MODEL@URL
-            for a server, or an agent of your own: `path/to/file.py:Class` or `module:Class`.
-        episodes: Episodes of each environment, on distinct tasks; the suite's number, or up to 100, unless given.
-        seed: Seed of what the agent draws and, outside of a suite, of the choice of tasks.
-        split: Share of the tasks to draw from; a suite has its own.
-        option: An option of the environment, such as max_turns=20; may be repeated; a suite has its own. A model that
-            was trained here plays with the options, wrappers and prompts of its training, unless they are given.
-        wrapper: A wrapper around the environment, such as history:k=4 or `path/to/file.py:Class:k=4`; may be repeated,
-            the first innermost; a suite has its own.
-        temperature: Sampling temperature of a model; 0 always takes the likeliest token.
-        top_p: Nucleus share of a model's sampling.
-        max_new_tokens: Longest completion of a model; that of its training, or 256, unless given.
-        format: How a model writes an action: auto (in the environment's own notation where it has one, else tag), tag,
-            boxed, json or plain; that of its training, or auto, unless given.
-        style: How a model is prompted: plain (unless given), react (a thought before each action), summary (it sums up
-            older turns where a prompt gets long), reflexion (with --repeats: it reflects on failed tries), options as
-            in summary:budget=1500.
-        prompt: A setting of a model's prompts, such as mode=window or mode=conversation (the default with a server),
-            history=3, instructions=false, system=TEXT, thinking=strip,
-            template.enable_thinking=false (a variable of the chat template), date=YYYY-MM-DD (what the chat template
-            takes for today) or chat_template=FILE; may be repeated.
-        server: A setting of a server, such as concurrency=32, timeout=60 or prices=FILE, or of vllm, such as
-            max_model_len=8192 or dtype=bfloat16, or of hf, dtype=bfloat16 or device=cpu; may be repeated.
-        repeats: Attempts at each task, for pass@k and pass^k.
-        best_of: Attempts at each task of which the verifier chooses one; all of them are kept.
-        verifier: What chooses: progress (of the environment), model or model:AGENT (asks a language model),
-            reward_model:FOLDER (of turngym fit-reward), or your own, such as `path/to/file.py:Class`.
-        time_budget: Minutes after which no further episode begins; the number left out is printed.
-        num_envs: Environments that are played side by side.
+        agent: Agent: random, expert, scripted:ACTION,ACTION, hf:PATH_OR_NAME, vllm:PATH_OR_NAME, openai:MODEL@URL for a
+            server, or a custom agent as `path/to/file.py:Class` or `module:Class`.
+        episodes: Episodes per environment, on distinct tasks (default: the suite's number, or up to 100).
+        seed: Seed of the agent and, outside a suite, of the choice of tasks.
+        split: Split to draw tasks from; suites define their own.
+        option: Environment option, such as max_turns=20; suites define their own. Models trained with turngym use the
+            options, wrappers and prompts of their training by default.
+        wrapper: Wrapper, such as history:k=4 or `path/to/file.py:Class:k=4`; the first is innermost; suites define
+            their own.
+        temperature: Sampling temperature; 0 is greedy.
+        top_p: Nucleus sampling threshold.
+        max_new_tokens: Maximum completion length in tokens (default: that of the model's training, else 256).
+        format: Action format: auto (the environment's notation if it defines one, else tag), tag, boxed, json or plain
+            (default: that of the model's training, else auto).
+        style: Prompt style: plain (default), react (reasoning before each action), summary (summarises older turns of
+            long prompts), reflexion (with --repeats: reflects on failed attempts); options as in summary:budget=1500.
+        prompt: Prompt setting, such as mode=window or mode=conversation (default for servers), history=3,
+            instructions=false, system=TEXT, thinking=strip, template.enable_thinking=false (a variable of the chat
+            template), date=YYYY-MM-DD (current date for the chat template) or chat_template=FILE.
+        server: Server setting, such as concurrency=32, timeout=60 or prices=FILE; for vllm, such as max_model_len=8192
+            or dtype=bfloat16; for hf, dtype=bfloat16 or device=cpu.
+        repeats: Attempts per task, for pass@k and pass^k.
+        best_of: Attempts per task, of which the verifier selects one; all are kept.
+        verifier: Verifier: progress (of the environment), model or model:AGENT (asks a language model),
+            reward_model:FOLDER (of turngym fit-reward), or a custom one such as `path/to/file.py:Class`.
+        time_budget: Minutes after which no episode starts; the number of skipped episodes is printed.
+        num_envs: Number of parallel environments.
         backend: Backend of the vector: sync or process.
-        schedule: lockstep repeats to the bit, continuous never waits for the slowest environment or answer; continuous
-            for a server and lockstep for any other agent, unless given.
-        agent_command: A program that plays instead and asks the model of --agent over HTTP, such as
-            `python my_agent.py`; see docs/how-to/any-agent.md for what may stand in braces.
-        agent_seconds: Time of that program for one episode.
-        agent_answer: What the program answers if it ends by itself without an action: post, nothing; last, the text of
-            the model's last answer; stdout, what it has printed.
-        agent_sandbox: Where the program runs: none, on this machine with your rights; bubblewrap, where it sees the
-            system, its own files and the gateway, and nothing else.
-        agent_mount: A further file or folder that a sandboxed program sees, read-only; may be repeated.
-        baselines: Also play the random and the expert agent on the same tasks and show the normalised result.
-        out: A new folder for metadata, configuration, results, episodes and transcripts.
-        resume: Go on with the evaluation in that folder, if there is one, without playing finished episodes again.
+        schedule: lockstep is bit-reproducible, continuous never waits for the slowest environment or completion
+            (default: continuous for servers, else lockstep).
+        agent_command: Program that plays and calls the model of --agent over HTTP, such as `python my_agent.py`; see
+            docs/how-to/any-agent.md for its placeholders.
+        agent_seconds: Time limit of the program per episode in seconds.
+        agent_answer: Answer of a program that ends without an action: post, none; last, the model's last completion;
+            stdout, its output.
+        agent_sandbox: Sandbox of the program: none, which runs it with your rights; bubblewrap, which shows it only the
+            system, its own files and the gateway.
+        agent_mount: Additional file or folder for a sandboxed program, read-only.
+        baselines: Also evaluate the random and the expert agent on the same tasks and show normalised results.
+        out: New folder for metadata, configuration, results, episodes and transcripts.
+        resume: Resume the evaluation in that folder, if there is one, without repeating finished episodes.
         json: Print the results as JSON.
     """
 

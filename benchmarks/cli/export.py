@@ -16,13 +16,13 @@ from turngym.terminal.console import Console
 
 @dataclass(frozen=True)
 class Arguments:
-    """Write a folder that `turngym eval ... --out FOLDER` wrote in the format of another tool.
+    """Convert a folder written by `turngym eval ... --out FOLDER` to the format of another tool.
 
     Args:
         folder: The folder.
-        format: inspect (a log of Inspect AI; OUT ends with .eval or .json) or lm-eval (results and samples of
-            lm-evaluation-harness; OUT is a folder).
-        out: Where to.
+        format: inspect (Inspect AI log; OUT ends with .eval or .json) or lm-eval (lm-evaluation-harness results and
+            samples; OUT is a folder).
+        out: Output path.
     """
 
     folder: Positional[Path]

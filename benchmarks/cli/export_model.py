@@ -16,15 +16,15 @@ from turngym.terminal.console import Console
 
 @dataclass(frozen=True)
 class Arguments:
-    """Write the trained model of a run, finished or not, as a folder that transformers loads.
+    """Export the trained model of a run, finished or not, as a transformers folder.
 
-    The folder holds the weights in safetensors, low-rank adapters merged in, with tokenizer and generation config. It
-    is written under another name and renamed, so it is whole or not there.
+    The folder contains safetensors weights with merged adapters, tokenizer and generation config. It is written
+    atomically.
 
     Args:
-        run: The folder of a run, whose newest checkpoint is taken, or of one of its checkpoints.
-        to: A new folder; `exported` in the run's folder unless given.
-        adapters: Write the low-rank adapters alone, in the format of peft.
+        run: Folder of a run, whose newest checkpoint is used, or of one checkpoint.
+        to: New folder (default: `exported` in the run folder).
+        adapters: Write only the adapters, in the format of peft.
         dtype: Format of the weights; auto is that of the training.
     """
 

@@ -25,18 +25,18 @@ USES_OWN_MODULES = True  # a reward model may be one of the user's own; the epis
 
 @dataclass(frozen=True)
 class Arguments:
-    """Fit a reward model to episodes that `turngym eval --out` or the wrapper `record` wrote.
+    """Fit a reward model to episodes written by `turngym eval --out` or the wrapper `record`.
 
-    The folder that is written goes into `turngym train --reward-model MODEL:path=FOLDER` and into
-    `turngym eval --best-of 4 --verifier reward_model:FOLDER`. One episode in ten is held out.
+    Use the output folder in `turngym train --reward-model MODEL:path=FOLDER` and `turngym eval --best-of 4 --verifier
+    reward_model:FOLDER`. One episode in ten is held out.
 
     Args:
-        folders: Folders of evaluations or recordings, or JSON-lines files.
-        model: Which reward model: `turngym list reward_models` shows them; or path/to/file.py:Class, module:Class.
-        out: A new folder for the reward model.
-        option: An option of the reward model, such as epochs=40 or features=model:FOLDER; may be repeated.
+        folders: Folders of evaluations or recordings, or JSON Lines files.
+        model: Reward model (see `turngym list reward_models`), or path/to/file.py:Class, module:Class.
+        out: New folder for the reward model.
+        option: Reward model option, such as epochs=40 or features=model:FOLDER.
         seed: Seed of the fit.
-        json: Print what was found as JSON.
+        json: Print the findings as JSON.
     """
 
     folders: Positional[tuple[Path, ...]]

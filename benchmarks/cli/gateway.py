@@ -27,32 +27,32 @@ LIMITS = (
 
 @dataclass(frozen=True)
 class Arguments:
-    """Serve a model to agent programs of any kind, and keep the exact tokens of every call.
+    """Serve a model to any agent program and record the exact tokens of every call.
 
-    Programs speak OpenAI's protocol (chat completions, completions, responses) or Anthropic's (messages). Give them
-    http://127.0.0.1:8000/episode/NAME/v1 as base URL and the key that is shown as API key. It needs the extras
-    `train` and `serve`.
+    Programs use the OpenAI API (chat completions, completions, responses) or the Anthropic API (messages), with
+    http://127.0.0.1:8000/episode/NAME/v1 as base URL and the printed key as API key. Requires the extras `train` and
+    `serve`.
 
     Args:
-        model: The model: hf:PATH_OR_NAME or vllm:PATH_OR_NAME; a path or name alone is hf.
-        server: How it is loaded, such as dtype=bfloat16; may be repeated.
-        host: Address to listen on. Every request needs a key, on every address.
-        port: Port to listen on; 0 for any that is free.
-        key: The operator's key, a random one unless given. The variable TURNGYM_KEY is safer: a command line can be
-            read by others on the machine.
-        records: Folder for the log: one file for each episode, one line for each answer.
-        temperature: Sampling temperature of every answer; client leaves it to the requests.
-        top_p: Share of the probability that is sampled from; client leaves it to the requests. Training needs 1.
-        max_new_tokens: Longest answer.
-        retries: What a repeated identical request gets: same, the first answer; new, a new sample; counter, the first
-            answer if the client's package marks it as a retry.
-        idle_seconds: An episode without a request for so long has ended.
-        max_body: Bytes of a request.
-        calls_per_second: Requests of one episode that begin in a second, on average over ten; others are refused (429).
-        max_at_once: Requests of one episode, and answers to them (`n`), at once; more are refused (429).
-        max_calls: Answers of one episode.
-        max_episodes: Open episodes.
-        seed: Seed of the samples.
+        model: Model: hf:PATH_OR_NAME or vllm:PATH_OR_NAME; a bare path or name means hf.
+        server: Loading option, such as dtype=bfloat16.
+        host: Address to listen on. Every request needs a key, also on loopback.
+        port: Port to listen on; 0 selects a free one.
+        key: Operator key (default: random). The variable TURNGYM_KEY is safer, because command lines are visible to
+            other users.
+        records: Log folder: one file per episode, one line per completion.
+        temperature: Sampling temperature; client uses that of the requests.
+        top_p: Nucleus sampling threshold; client uses that of the requests. Training needs 1.
+        max_new_tokens: Maximum completion length in tokens.
+        retries: Response to a repeated identical request: same, the first completion; new, a new sample; counter, the
+            first completion if the client marks a retry.
+        idle_seconds: Idle time in seconds after which an episode ends.
+        max_body: Maximum request size in bytes.
+        calls_per_second: Request rate limit of an episode, averaged over ten seconds; excess requests get 429.
+        max_at_once: Maximum concurrent requests of an episode, counting completions (`n`); excess requests get 429.
+        max_calls: Maximum number of completions of an episode.
+        max_episodes: Maximum number of open episodes.
+        seed: Sampling seed.
     """
 
     model: str

@@ -25,21 +25,21 @@ RECIPES, LABELLED = "recipes.json", "labelled.jsonl"
 
 @dataclass(frozen=True)
 class Arguments:
-    """Label every turn of recorded episodes, of any environment, with how far the task had come.
+    """Label every turn of recorded episodes with its progress, for any environment.
 
-    The solved episodes of a task give recipes (longest common subsequences of their steps); the progress of a turn is
-    the largest share of a recipe that has been done. The folder that is written holds `recipes.json`, which goes into
-    `--wrapper recipe_progress:path=FILE` and makes the same progress `info["progress"]`, and `labelled.jsonl`, the
-    episodes with their labels, which `turngym fit-reward FILE --model progrm --option labels=environment` reads.
+    Solved episodes of a task give recipes (longest common subsequences of their steps); a turn's progress is the
+    largest completed share of a recipe. The output folder has `recipes.json`, for `--wrapper
+    recipe_progress:path=FILE`, which provides this progress as `info["progress"]`, and `labelled.jsonl`, for `turngym
+    fit-reward FILE --model progrm --option labels=environment`.
 
     Args:
-        folders: Folders of evaluations or recordings, or JSON-lines files.
-        out: A new folder for recipes and labels.
-        match: What steps are: canonical actions, or the states that they led to.
-        scope: Whose solved episodes make recipes: those of the same task, or of the whole environment.
-        most: Recipes of each task, one for each route.
-        similarity: Share of its first steps that a recipe keeps when further solved episodes join it, in (0, 1].
-        json: Print what was found as JSON.
+        folders: Folders of evaluations or recordings, or JSON Lines files.
+        out: New folder for recipes and labels.
+        match: Steps to compare: canonical actions, or the resulting states.
+        scope: Solved episodes that form recipes: of the same task, or of the whole environment.
+        most: Maximum number of recipes per task, one per route.
+        similarity: Share of its initial steps that a recipe keeps when further solved episodes join it, in (0, 1].
+        json: Print the findings as JSON.
     """
 
     folders: Positional[tuple[Path, ...]]

@@ -31,22 +31,21 @@ _DEFAULT = Path("leaderboard.html")
 
 @dataclass(frozen=True)
 class Arguments:
-    """Put evaluations into one page that needs no network: a table for each suite, with 95 % intervals.
+    """Build a leaderboard from evaluations: one self-contained page with a table per suite and 95 % intervals.
 
-    Each folder comes from `turngym eval ... --out FOLDER`, or holds such folders. Every one is checked as `turngym
-    verify` does; those that are rejected, damaged or of another kind are named on the page and here, and the others
-    are shown.
+    Each folder comes from `turngym eval ... --out FOLDER`, or contains such folders. All are checked as by `turngym
+    verify`; rejected, damaged or unknown ones are listed on the page and in the output.
 
     Args:
-        folder: The folders.
-        out: The file to write; leaderboard.html unless given.
+        folder: Evaluation folders.
+        out: Output file (default: leaderboard.html).
         title: Heading of the page.
-        verify: Take the episodes of the folders as they are, without a check.
-        replay: Share of each environment's episodes that the check plays again, at least one of each; 0 for none.
-        seed: Which episodes the check draws; others each time unless given.
-        baselines: Also play the random and the expert baseline of the folders again. Normalised numbers depend on
-            those alone, so there are none without it, except with --no-verify.
-        json: Print the tables as JSON; the page is written only if --out is given.
+        verify: Skip verification.
+        replay: Share of each environment's episodes to replay, at least one each; 0 for none.
+        seed: Seed of the replayed sample; random by default.
+        baselines: Also replay the random and the expert baseline of the folders. Normalised scores depend on replayed
+            baselines only, except with --no-verify.
+        json: Print the tables as JSON; the page is written only with --out.
     """
 
     folder: Positional[tuple[Path, ...]]

@@ -42,10 +42,10 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Arguments:
-    """Show what can be chosen, where it comes from, what it needs, and whether that is installed.
+    """List available components with their origin, requirements and installation status.
 
     Args:
-        kind: What to list.
+        kind: Kind of component to list.
         json: Print the list as JSON.
     """
 

@@ -20,27 +20,26 @@ USES_OWN_MODULES = True
 
 @dataclass(frozen=True)
 class Arguments:
-    """Serve an environment as tools of MCP: reset, step and legal_actions; what is earned is recorded and never shown.
+    """Serve an environment as MCP tools: reset, step and legal_actions; rewards are recorded and never shown.
 
-    Without --port it speaks over standard input and output, as clients start servers of tools. Over HTTP it needs the
-    extra `serve`.
+    Without --port it uses standard input and output, as MCP clients expect. HTTP requires the extra `serve`.
 
     Args:
         env: Id of the environment, `module:id`, `module:Class`, or `path/to/file.py:Class`.
-        option: An option of the environment, such as max_turns=20; may be repeated.
-        wrapper: A wrapper around it, such as invalid_action:penalty=0.1; may be repeated.
-        seed: Each reset begins another task; all of them follow from this.
-        episodes: How many episodes may begin; 0 for any number.
-        records: A file that gets a line of JSON with reward, success and score of each episode.
-        port: Serve over HTTP on this port, 0 for any that is free; each session has an environment of its own.
-        host: Address to listen on; anything but the loopback needs a token.
-        token: What clients have to send as `Authorization: Bearer TOKEN`. The variable TURNGYM_TOKEN is safer: a
-            command line can be read by others on the machine.
-        max_sessions: Sessions over HTTP at once.
-        idle_seconds: A session over HTTP without a reset or step for that long is ended; after a minute if a new one
-            needs its place.
-        step_seconds: A step that takes longer ends the episode with a fault.
-        reset_seconds: The same for a reset, which may include making the environment.
+        option: Environment option, such as max_turns=20.
+        wrapper: Wrapper, such as invalid_action:penalty=0.1.
+        seed: Seed from which the task of each reset is derived.
+        episodes: Maximum number of episodes; 0 for no limit.
+        records: File for one JSON line per episode with reward, success and score.
+        port: Serve over HTTP on this port (0 selects a free one), with one environment per session.
+        host: Address to listen on; other than loopback requires a token.
+        token: Token that clients send as `Authorization: Bearer TOKEN`. The variable TURNGYM_TOKEN is safer, because
+            command lines are visible to other users.
+        max_sessions: Maximum number of HTTP sessions.
+        idle_seconds: Idle time until an HTTP session without reset or step is closed; one minute if its place is
+            needed.
+        step_seconds: Time limit of a step in seconds; exceeding it is a fault.
+        reset_seconds: Time limit of a reset, including creation of the environment.
     """
 
     env: Positional[str]

@@ -31,14 +31,13 @@ _TAKEN = ("Cell", "ConfigError", "JSONValue", "None", "Outcome", "TextEnv", "Tru
 
 @dataclass(frozen=True)
 class Arguments:
-    """Write an environment of your own: one file with a small game that works, and one file with its test.
+    """Write a new environment: one file with a working example game, and one with its test.
 
     Args:
-        name: Name of the class, in CamelCase, such as LockPicker; the files are called lock_picker.py and
-            test_lock_picker.py.
-        folder: Where to write them; made if it is absent.
-        package: Write a package that can be installed instead, with a suite, into a folder of its own.
-        minimal: Write one file of twelve lines instead, to start from the smallest environment that is whole.
+        name: Class name in CamelCase, such as LockPicker; the files are lock_picker.py and test_lock_picker.py.
+        folder: Output folder, created if missing.
+        package: Write an installable package with a suite instead.
+        minimal: Write a minimal environment of twelve lines instead.
     """
 
     name: Positional[str]

@@ -33,25 +33,25 @@ USES_OWN_MODULES = True
 class Arguments:
     """Play an environment in the terminal, or watch an agent play it.
 
-    What you type is the action; what begins with a colon is a command: `:help` lists them.
+    Type an action, or a command starting with a colon (`:help` lists them).
 
     Args:
         env: Id of the environment, `module:id`, `module:Class` or `path/to/file.py:Class`.
-        option: An option of the environment, such as max_turns=20; may be repeated.
-        wrapper: A wrapper around the environment, such as history:k=4; may be repeated, the first innermost.
-        seed: Seed of the task; drawn and shown unless given.
-        agent: Who plays: you (human), or an agent that you watch: random, expert, or any of `turngym eval`, such as
-            hf:FOLDER; a model that was trained here plays with the options, wrappers and prompts of its training.
-        temperature: Sampling temperature of a model; 0 always takes the likeliest token.
-        top_p: Nucleus share of a model's sampling.
-        max_new_tokens: Longest completion of a model; that of its training, or 256, unless given.
-        format: How a model writes an action, as in `turngym eval`.
-        style: How a model is prompted: plain, react or summary, as in `turngym eval`.
-        prompt: A setting of a model's prompts, such as history=3 or template.enable_thinking=false; may be repeated.
-        server: A setting of a server, such as timeout=60; may be repeated.
-        split: Share of the tasks to draw from.
-        save: A new file for the transcript of the episode, written at its end.
-        picture: Whether to show pictures where the environment has them; auto does so in a terminal with colours.
+        option: Environment option, such as max_turns=20.
+        wrapper: Wrapper, such as history:k=4; the first is innermost.
+        seed: Seed of the task; random by default, and shown.
+        agent: Who plays: you (human), or an agent to watch: random, expert, or any of `turngym eval`, such as
+            hf:FOLDER. Models trained with turngym use the options, wrappers and prompts of their training.
+        temperature: Sampling temperature; 0 is greedy.
+        top_p: Nucleus sampling threshold.
+        max_new_tokens: Maximum completion length in tokens (default: that of the model's training, else 256).
+        format: Action format, as in `turngym eval`.
+        style: Prompt style: plain, react or summary, as in `turngym eval`.
+        prompt: Prompt setting, such as history=3 or template.enable_thinking=false.
+        server: Server setting, such as timeout=60.
+        split: Split to draw tasks from.
+        save: New file for the transcript, written at the end of the episode.
+        picture: Whether to show images, if the environment renders them; auto does so in a colour terminal.
     """
 
     env: Positional[str]

@@ -18,14 +18,14 @@ from turngym.storage.folders import Kind, folder_kind, require_file
 
 @dataclass(frozen=True)
 class Arguments:
-    """Write the page of a folder: one HTML file that needs no network.
+    """Write the report of a folder as one self-contained HTML file.
 
-    The folder is that of a training run (`turngym train`), of an evaluation (`turngym eval ... --out FOLDER`) or of a
-    tournament (`turngym tournament ... --out FOLDER`).
+    The folder is of a training run (`turngym train`), an evaluation (`turngym eval ... --out FOLDER`) or a tournament
+    (`turngym tournament ... --out FOLDER`).
 
     Args:
         folder: The folder.
-        out: The file to write; unless given, report.html in the folder, or page.html in that of a tournament.
+        out: Output file (default: report.html in the folder, or page.html for a tournament).
     """
 
     folder: Positional[Path]

@@ -19,25 +19,24 @@ USES_OWN_MODULES = True
 
 @dataclass(frozen=True)
 class Arguments:
-    """Serve an environment so that clients of OpenEnv play it: many sessions, each with an environment of its own.
+    """Serve an environment to OpenEnv clients, with one environment per session.
 
-    It needs the extra `serve`.
+    Requires the extra `serve`.
 
     Args:
         env: Id of the environment, `module:id`, `module:Class`, or `path/to/file.py:Class`.
-        option: An option of the environment, such as max_turns=20; may be repeated.
-        wrapper: A wrapper around it, such as invalid_action:penalty=0.1; may be repeated.
-        host: Address to listen on; anything but the loopback needs a token.
-        port: Port to listen on; 0 for any that is free.
-        token: What clients have to send as `Authorization: Bearer TOKEN`. The variable TURNGYM_TOKEN is safer: a
-            command line can be read by others on the machine.
-        max_sessions: Sessions at once.
-        idle_seconds: A session without a reset or step for that long is ended; after a minute if a new one
-            needs its place.
-        step_seconds: A step that takes longer ends the episode of its session.
-        reset_seconds: The same for a reset, which may include making the environment.
-        threads: Environments that may be at work at once; as many as sessions unless given.
-        seed: Sessions that name no seed get one that follows from this.
+        option: Environment option, such as max_turns=20.
+        wrapper: Wrapper, such as invalid_action:penalty=0.1.
+        host: Address to listen on; other than loopback requires a token.
+        port: Port to listen on; 0 selects a free one.
+        token: Token that clients send as `Authorization: Bearer TOKEN`. The variable TURNGYM_TOKEN is safer, because
+            command lines are visible to other users.
+        max_sessions: Maximum number of sessions.
+        idle_seconds: Idle time until a session without reset or step is closed; one minute if its place is needed.
+        step_seconds: Time limit of a step in seconds; exceeding it ends the session's episode.
+        reset_seconds: Time limit of a reset, including creation of the environment.
+        threads: Maximum number of environments running at once (default: max_sessions).
+        seed: Base seed of sessions that give none.
     """
 
     env: Positional[str]

@@ -20,24 +20,24 @@ TOKEN_VARIABLE = "TURNGYM_TOKEN"
 
 @dataclass(frozen=True)
 class Arguments:
-    """Serve a model over the routes of vLLM that training uses: token ids in, token ids and log-probabilities out.
+    """Serve a model over the vLLM routes used in training: token ids in, token ids and log-probabilities out.
 
-    It stands where a vLLM server stands (`turngym train --rollout.sampler vllm-server --rollout.servers URL`), needs
-    no vLLM, and runs on a CPU.
+    A replacement for a vLLM server (`turngym train --rollout.sampler vllm-server --rollout.servers URL`) without vLLM,
+    also on a CPU.
 
     Args:
-        model: A model folder, a hub name, a .gguf file, or a checkpoint of a run.
+        model: Model folder, Hub name, .gguf file, or checkpoint of a run.
         dtype: Format of the weights: auto, float32, bfloat16 or float16.
-        device: Where to put the network: auto, cpu, cuda.
-        weights_folder: New weights and adapters are read from below this folder; none are read unless given.
-        host: Address to listen on; anything but the loopback needs a token.
-        port: Port to listen on; 0 for any that is free.
-        token: What clients have to send as `Authorization: Bearer TOKEN`; the variable TURNGYM_TOKEN is safer. Unless
-            one is given, a random one is kept in a file that only you can read, whose path is printed.
-        cache_tokens: Most tokens whose keys and values are kept; 0 takes a quarter of the device's memory.
-        max_model_len: Longest prompt with its completion; 0 takes what the model allows.
-        max_num_seqs: Most completions generated at the same time.
-        max_connections: Connections at once; others are answered with status 503.
+        device: Device: auto, cpu, cuda.
+        weights_folder: Folder below which new weights and adapters are read (default: none are read).
+        host: Address to listen on; other than loopback requires a token.
+        port: Port to listen on; 0 selects a free one.
+        token: Token that clients send as `Authorization: Bearer TOKEN`; the variable TURNGYM_TOKEN is safer. By default
+            a random one is stored in a private file whose path is printed.
+        cache_tokens: Size of the KV cache in tokens; 0 uses a quarter of the device's memory.
+        max_model_len: Maximum length of prompt plus completion; 0 for the model's limit.
+        max_num_seqs: Maximum number of concurrent completions.
+        max_connections: Maximum number of connections; excess ones get status 503.
     """
 
     model: Positional[str]

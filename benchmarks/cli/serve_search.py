@@ -18,19 +18,19 @@ TOKEN_VARIABLE = "TURNGYM_TOKEN"
 
 @dataclass(frozen=True)
 class Arguments:
-    """Serve searches over a corpus, in the protocol of Search-R1: POST /retrieve.
+    """Serve a search engine with the Search-R1 protocol: POST /retrieve.
 
-    Environments use it with `--option url=http://127.0.0.1:8000`.
+    Use it in environments with `--option url=http://127.0.0.1:8000`.
 
     Args:
-        corpus: A file of JSON lines with id, title and text, gzipped or not; the generated world unless given.
-        size: Things in the generated world.
-        world_seed: Which generated world.
+        corpus: JSON Lines file with id, title and text, optionally gzipped (default: the generated world).
+        size: Number of entities in the generated world.
+        world_seed: Seed of the generated world.
         engine: Search engine: auto, tantivy, bm25s or fts5; dense (MiniLM) or hybrid (both); qdrant:URL.
-        host: Address to listen on; anything but the loopback needs a token.
-        port: Port to listen on; 0 for any that is free.
-        token: What clients have to send as `Authorization: Bearer TOKEN`; the variable TURNGYM_TOKEN is safer.
-        max_connections: Connections at once; others are answered with status 503.
+        host: Address to listen on; other than loopback requires a token.
+        port: Port to listen on; 0 selects a free one.
+        token: Token that clients send as `Authorization: Bearer TOKEN`; the variable TURNGYM_TOKEN is safer.
+        max_connections: Maximum number of connections; excess ones get status 503.
     """
 
     corpus: Positional[Path | None] = None

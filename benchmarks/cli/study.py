@@ -41,21 +41,20 @@ _FAILED = 1
 
 @dataclass(frozen=True)
 class Arguments:
-    """Run, resume and show studies: several arms of `turngym train`, several seeds each.
+    """Run, resume and show studies: several arms of `turngym train` with several seeds each.
 
-    A plan is a TOML file, written before anything runs: `seeds`, options that all arms share in `common`, a table
-    `[arms]`, and `claims` such as "gigpo > grpo". `run` runs what is missing, and goes on with what was interrupted;
-    a run that fails does not stop the others, and runs of another `study run` in the same folder are left to it. `show`
-    prints means with 95 % intervals over the seeds, and for each claim the difference paired by seed, a verdict, and
-    how many seeds would show the smallest difference that matters with a probability of 90 %. `list` names the plans in
-    a folder.
+    A plan is a TOML file: `seeds`, common options in `common`, a table `[arms]`, and `claims` such as "gigpo > grpo".
+    `run` runs missing and resumes interrupted runs; a failed run does not stop the others, and runs taken by another
+    `study run` in the same folder are left to it. `show` prints means with 95 % intervals over seeds, and for each
+    claim the paired difference, a verdict, and the number of seeds needed to detect the smallest relevant difference
+    with probability 90 %. `list` lists the plans in a folder.
 
     Args:
-        action: What to do.
-        plan: The plan; for `list`, the folder to look in.
-        out: Folder of the study, for `run` and `show`; `runs/studies/NAME` unless given.
-        arms: Arms that are run, for `run`; all of them unless given.
-        at_once: How many runs go on side by side.
+        action: Action.
+        plan: Plan file; for `list`, the folder to search.
+        out: Folder of the study, for `run` and `show` (default: `runs/studies/NAME`).
+        arms: Arms to run, for `run` (default: all).
+        at_once: Number of parallel runs.
         json: Print the outcome as JSON.
     """
 

@@ -35,31 +35,31 @@ _NAMED = re.compile(r"([^=:,\s]+)=(.+)")
 
 @dataclass(frozen=True)
 class Arguments:
-    """Play a tournament between the players of a game and rate them, with 95 % intervals.
+    """Run a tournament between players of a game and rate them, with 95 % intervals.
 
     Args:
         game: Id of a game, such as turngym/KuhnPoker-v0, or `module:Class`; `turngym list games` shows them.
-        players: Who plays, with commas between: players of the game or generic ones (random, first_legal), agents
-            (hf:PATH_OR_NAME), players of your own (path/to/file.py:Class); NAME=PLAYER gives a name. All that the game
-            has and the generic ones, unless given.
-        blocks: Blocks of games. All games of a block share a seed, and every player comes to every seat or side.
+        players: Comma-separated players: those of the game or generic ones (random, first_legal), agents
+            (hf:PATH_OR_NAME), custom players (path/to/file.py:Class); NAME=PLAYER renames one (default: all of the game
+            and the generic ones).
+        blocks: Number of blocks. All games of a block share a seed, and every player takes every seat or side.
         seed: Seed of the tournament.
-        option: An option of the game, such as hands=10; may be repeated.
-        pairing: sides (each player as one whole team against each as the other), pairs, mixed, or auto.
-        sides: apart rates each player on each side, alike on all together; auto looks at the game.
-        retries: How often a seat is asked again after an invalid answer, before it forfeits the game.
-        tables: Games that are played side by side; the result does not depend on it.
-        anchor: NAME or NAME=ELO of the player whose rating is fixed; random at 0 unless given.
+        option: Game option, such as hands=10.
+        pairing: sides (each player as a whole team against each other player), pairs, mixed, or auto.
+        sides: apart rates each player separately per side, alike over all sides; auto depends on the game.
+        retries: Retries after an invalid answer, before the seat forfeits.
+        tables: Number of parallel games; does not affect results.
+        anchor: Player with fixed rating, as NAME or NAME=ELO (default: random at 0).
         prior: Weight of the prior of the ratings, in drawn games.
-        temperature: Sampling temperature of models; 0 always takes the likeliest token.
-        top_p: Nucleus share of the models' sampling.
-        max_new_tokens: Longest completion of a model; that of its training, or 256, unless given.
-        format: How models write an action: tag, boxed, json or plain.
-        style: How models are prompted: plain, react or summary, as in `turngym eval`.
-        prompt: A setting of the models' prompts, such as history=3 or instructions=false; may be repeated.
-        server: A setting of servers, such as concurrency=32, timeout=60 or prices=FILE; may be repeated.
-        out: A folder for plan, games, results and a page that shows them.
-        resume: Go on with the tournament in that folder; it may get more blocks.
+        temperature: Sampling temperature; 0 is greedy.
+        top_p: Nucleus sampling threshold.
+        max_new_tokens: Maximum completion length in tokens (default: that of the model's training, else 256).
+        format: Action format: tag, boxed, json or plain.
+        style: Prompt style: plain, react or summary, as in `turngym eval`.
+        prompt: Prompt setting, such as history=3 or instructions=false.
+        server: Server setting, such as concurrency=32, timeout=60 or prices=FILE.
+        out: Folder for plan, games, results and page.
+        resume: Resume the tournament in that folder; blocks may be added.
         json: Print the results as JSON.
     """
 

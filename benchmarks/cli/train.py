@@ -48,7 +48,7 @@ _QUICKSTART_LINES = f"""Without --env, --env-options, --model and --preset it is
 _ENV = Annotated[
     str,
     tyro.conf.arg(
-        aliases=["--game"], help="Id of the environment, or of a game between seats, which is learnt by self-play."
+        aliases=["--game"], help="Id of the environment, or of a multi-agent game, which is trained by self-play."
     ),
 ]
 _ENV_OPTIONS = Annotated[

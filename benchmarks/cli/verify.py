@@ -25,23 +25,23 @@ _SHOWN, _LONGEST, _MOST_SECONDS = 20, 2_000, 10**6
 
 @dataclass(frozen=True)
 class Arguments:
-    """Check a folder that `turngym eval` or `turngym tournament` wrote to its `--out`: no model is needed.
+    """Verify a folder written by `turngym eval` or `turngym tournament` with `--out`, without a model.
 
-    The files must have the right shape, hold every task of the suite once, agree with one another and with the
-    environments installed here, and every number of results.json must follow from episodes.jsonl. Then a drawn share
-    of the episodes is played again from seed and actions, and all of them where playing is cheap. Numbers that were not
-    recomputed, such as tokens and costs, are named. That happens in a process of its own with limits, and nothing that
-    the files name is imported. The exit status is 0 if all is right, and 1 if not.
+    Files must be well-formed, contain every task of the suite once, and be consistent with each other and the installed
+    environments, and every number of results.json must follow from episodes.jsonl. A random share of the episodes is
+    then replayed from seed and actions, or all of them if that is cheap. Numbers that were not recomputed, such as
+    tokens and costs, are listed. The check runs in a separate process with resource limits and imports nothing named by
+    the files. The exit status is 0 if the folder is valid, else 1.
 
-    The folder of a tournament is checked likewise: schedule, ratings and all other numbers, and a share of its games.
+    Tournaments are verified in the same way: schedule, ratings and all other numbers, and a share of the games.
 
     Args:
         folder: The folder.
-        replay: Share of each environment's episodes to play again, at least one of each; 0 for none.
-        seed: Draw the same episodes as the check that showed this seed; another draw each time unless given.
-        baselines: Also play the random and the expert baseline again, in full.
-        seconds: Time that the check may take; a folder that needs more is rejected.
-        json: Print what was found as JSON.
+        replay: Share of each environment's episodes to replay, at least one each; 0 for none.
+        seed: Seed of the replayed sample; random by default, and shown.
+        baselines: Also replay the random and the expert baseline completely.
+        seconds: Time limit of the check in seconds; folders that exceed it are rejected.
+        json: Print the findings as JSON.
     """
 
     folder: Positional[Path]

@@ -26,20 +26,20 @@ _SWITCH_SECONDS = 0.0005
 class Arguments:
     """Show episodes turn by turn in a browser, or two runs side by side.
 
-    A path is the folder of an evaluation, a tournament or a training run, or a JSONL file or folder of the wrapper
-    `record`. Without --out, a small server on this machine alone shows the page at the address that is printed, until
-    Ctrl-C; it opens large files at once. With --out, one HTML file is written that needs neither server nor network.
+    A path is the folder of an evaluation, tournament or training run, or a JSONL file or folder of the wrapper
+    `record`. Without --out, a local server shows the page at the printed address until Ctrl-C; it opens large files
+    immediately. With --out, one self-contained HTML file is written.
 
     Args:
-        path: What to show.
-        other: Another run on the same tasks, to compare with: tasks that differ most come first.
-        out: Write a page to this file instead of serving one.
-        episodes: Most episodes of a written page; 0 takes all.
-        failed: Only episodes that did not solve their task.
-        task: Only episodes of a task: its number, label#number, match, instance or seed.
-        port: Port of the server; 0 takes a free one.
-        open: Open the page in the browser of this machine.
-        force: Write over an existing file.
+        path: Folder or file to show.
+        other: Second run on the same tasks; tasks that differ most come first.
+        out: Write a page to this file instead of serving it.
+        episodes: Maximum number of episodes in a written page; 0 for all.
+        failed: Only failed episodes.
+        task: Only episodes of one task, given by number, label#number, match, instance or seed.
+        port: Port of the server; 0 selects a free one.
+        open: Open the page in the local browser.
+        force: Overwrite an existing file.
     """
 
     path: Positional[Path]

@@ -49,15 +49,15 @@ def evaluate(
         target: A suite or its name, or an environment: its id, ``"module:id"``, ``"module:Class"`` or
             ``"path/to/file.py:Class"``.
         agent: The agent, or what ``turngym eval --agent`` takes: ``"random"``, ``"hf:PATH"``, ``"openai:MODEL@URL"``.
-        episodes: Episodes of each environment, on distinct tasks; the suite's number, or up to 100, unless given.
+        episodes: Episodes per environment, on distinct tasks (default: the suite's number, or up to 100).
         options: Options of the environment; the split is ``"test"`` unless given. A suite has its own.
         wrappers: Wrappers around the environment, the first innermost. A suite has its own.
         repeats: Attempts at each task.
-        seed: Seed of what the agent draws and, outside of a suite, of the choice of tasks.
-        num_envs: Environments that are played side by side.
+        seed: Seed of the agent and, outside a suite, of the choice of tasks.
+        num_envs: Number of parallel environments.
         backend: Backend of the vector.
         schedule: ``"lockstep"`` or ``"continuous"``; what fits the agent unless given.
-        baselines: Also play the random and the expert agent on the same tasks.
+        baselines: Also evaluate the random and the expert agent on the same tasks.
         verifier: Scores the attempts at each task, so that the best one can be chosen: a verifier, or what ``turngym
             eval --verifier`` takes.
         time_budget: Minutes after which no further episode starts; None has no limit.

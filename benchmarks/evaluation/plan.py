@@ -64,7 +64,7 @@ class Execution:
     """How episodes are run; none of it changes the episodes of a deterministic agent.
 
     Args:
-        num_envs: Environments that are played side by side.
+        num_envs: Number of parallel environments.
         backend: Backend of the vector.
         schedule: ``lockstep`` or ``continuous``.
     """

@@ -53,7 +53,7 @@ class EvaluationRun:
         baselines: Name -> agent that plays the same episodes, for comparison.
         out: The folder; None writes nothing.
         resume: Go on with what the folder holds.
-        time_budget: Minutes after which no further episode begins; None has no limit.
+        time_budget: Minutes after which no episode starts; None for no limit.
         watcher: Receives the progress.
         clock: Tells the seconds for the time budget.
         verifier: Scores every episode of the agent, so that the best of its attempts at a task can be chosen.

@@ -114,7 +114,7 @@ class Queue:
     Args:
         plan: The plan.
         folder: Folder of the study; its runs are in folders below it, the output of each in a file beside.
-        at_once: How many runs go on side by side.
+        at_once: Number of parallel runs.
     """
 
     def __init__(self, plan: Plan, folder: Path, at_once: int) -> None:

@@ -34,7 +34,7 @@ class SuiteEntry:
         seed: Which run of seeds they are drawn from; the candidates are hashes of it, the same everywhere.
         seeds: The seeds of the episodes, one after another.
         takes_fewer: Whether an environment with fewer distinct instances gives those it has, instead of an error.
-        wrappers: Put around the environment, the first innermost, each written as in ``history:k=4``.
+        wrappers: Wrappers, the first innermost, each as in ``history:k=4``.
 
     >>> SuiteEntry("turngym/GuessTheNumber-v0", {"high": 10}).label
     'turngym/GuessTheNumber-v0 high=10'

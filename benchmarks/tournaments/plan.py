@@ -31,7 +31,7 @@ class TournamentPlan:
         pairing: ``"auto"`` or one of :data:`turngym.benchmarks.tournaments.pairings.PAIRINGS`.
         sides: Whether a player has a strength for each side (``"apart"``) or one (``"alike"``); ``"auto"`` takes sides
             for alike where all seats decide at once and nobody has a role.
-        retries: How often a seat is asked again after an invalid answer.
+        retries: Retries after an invalid answer.
         agents: What agents are made with.
         trained: Player -> fields of ``agents`` that are others for it, as its model was trained with those.
     """

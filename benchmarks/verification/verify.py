@@ -196,7 +196,7 @@ def verify_submission(
         replay: As for :func:`verify`.
         seed: As for :func:`verify`.
         baselines: As for :func:`verify`.
-        seconds: Time that the check may take; a folder that needs more is rejected.
+        seconds: Time limit of the check in seconds; folders that exceed it are rejected.
         process: Where to check; a process of its own unless given.
 
     Raises:

@@ -110,9 +110,7 @@ def _escaped(text: str) -> str:
 def page() -> str:
     """Return the page."""
     texts = help_texts()
-    intro = (
-        "# Commands\n\nWhat `turngym COMMAND --help` shows. `turngym --debug COMMAND` shows where an error came from."
-    )
+    intro = "# Commands\n\nOutput of `turngym COMMAND --help`. `turngym --debug COMMAND` prints tracebacks."
     return "\n\n".join([intro, *(section(*pair) for pair in zip(COMMANDS, texts, strict=True))]) + "\n"
 
 

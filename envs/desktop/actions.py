@@ -39,7 +39,7 @@ class Action:
     """One action, read.
 
     Args:
-        kind: What to do.
+        kind: Action.
         at: Where on the screen.
         to: Where a drag ends.
         text: What to type, or the direction of a scroll.

@@ -46,7 +46,7 @@ class Table:
 
     Args:
         game: The rules; the table owns this object.
-        retries: How often a seat is asked again after an invalid answer, before it forfeits the game.
+        retries: Retries after an invalid answer, before the seat forfeits.
         invalid_penalty: What each invalid answer costs the seat that gave it, at least 0.
 
     Raises:

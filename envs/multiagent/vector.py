@@ -41,7 +41,7 @@ class TableVector:
             of every game; a text stands for one policy at all seats.
         scripted: Policies with built-in players, answered internally: name of the policy -> name of a player, or a
             factory. Policies with other names are asked through :meth:`pending`.
-        retries: How often a seat is asked again after an invalid answer, before it forfeits the game.
+        retries: Retries after an invalid answer, before the seat forfeits.
         invalid_penalty: What each invalid answer costs the seat that gave it.
         auto_reset: Whether a table begins its next game in the next :meth:`pending`.
 

@@ -47,7 +47,7 @@ class SearchQA(SetEnv[Question]):
         corpus: Which corpus of the folder is searched, or ``hf:`` and a data set of passages.
         kind: Kind of procedural questions, such as ``"2 hops"``, or ``"mixed"``.
         size: Things in the generated world, 100 to 20,000; as many documents.
-        world_seed: Which generated world.
+        world_seed: Seed of the generated world.
         form: ``"tags"`` or ``"json"``.
         engine: Search engine: ``"auto"``, ``"tantivy"``, ``"bm25s"`` or ``"fts5"``; ``"dense"`` or ``"hybrid"`` (see
             :func:`~turngym.envs.search.retriever.make_retriever`).

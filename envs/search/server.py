@@ -33,8 +33,8 @@ class SearchServer(JsonServer):
 
     Args:
         retriever: What searches.
-        host: Address to listen on; anything but the loopback needs a token.
-        port: Port to listen on; 0 for any that is free.
+        host: Address to listen on; other than loopback requires a token.
+        port: Port to listen on; 0 selects a free one.
         token: What clients send as ``Authorization: Bearer TOKEN``; empty for none.
         max_connections: Connections, and so threads, at once; others are answered with status 503.
         request_seconds: How long a request may take to arrive, and its answer to leave.

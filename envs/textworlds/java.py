@@ -157,7 +157,7 @@ class JavaProcess:
         Java keeps every object that it hands out until ``java.detach(it)``: the function lets go of what it asked for.
 
         Args:
-            function: What to do.
+            function: Action.
             is_long: Whether a call in there may take more than two minutes.
 
         Raises:

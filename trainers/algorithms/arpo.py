@@ -48,7 +48,7 @@ class ARPOConfig(OutcomeConfig):
     branches_per_turn: int = 1
     """Most episodes that branch off at one turn."""
     ddof: int = 1
-    """1 divides by the sample standard deviation, 0 by that of the population."""
+    """1 for the sample standard deviation, 0 for the population's."""
     epsilon: float = 1e-6
     """Added to the standard deviation."""
 

@@ -31,7 +31,7 @@ class DAPOConfig(GroupConfig):
     clip_high: float = 0.28
     """Width of the clip range above a ratio of 1; wider than below, so that unlikely tokens can become likely."""
     dual_clip: float = 10.0
-    """Largest ratio that a negative advantage is multiplied by; 0 for no bound."""
+    """Maximum ratio for negative advantages; 0 for no bound."""
     max_rounds: int = 10
     """How often an iteration may play before it trains on the groups that it has; 1 switches dynamic sampling off."""
     overlong_limit: int = 0

@@ -26,7 +26,7 @@ class DrMASConfig(GroupConfig):
     """Settings of Dr. MAS."""
 
     invalid_penalty: float = 0.01
-    """Penalty for an invalid action: not understood by the environment, or not legal."""
+    """Penalty for an invalid action."""
     by: By = "agent"
     """Who is compared with one another inside a group: the seats of one name, or all seats of one role, such as the
     villagers of a game."""

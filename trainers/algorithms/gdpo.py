@@ -42,7 +42,7 @@ class GDPOConfig(OutcomeConfig):
     """Weights of the parts as in progress=0.5,cost=2; a part that is not named has 1. With valid_actions=... valid
     actions are a part too, and ``invalid_penalty`` is not read."""
     ddof: int = 1
-    """1 divides by the sample standard deviation, 0 by that of the population."""
+    """1 for the sample standard deviation, 0 for the population's."""
     epsilon: float = 1e-6
     """Added to the standard deviation of a part."""
     whiten_over: WhitenOver = "token"

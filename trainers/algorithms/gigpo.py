@@ -30,17 +30,17 @@ class GiGPOConfig(GroupConfig):
     """Settings of GiGPO."""
 
     kl_coef: float = 0.01
-    """Weight of the divergence from the reference policy; above 0 a frozen copy of the policy is kept."""
+    """Weight of the KL to the reference policy; above 0 a frozen copy of the policy is kept."""
     invalid_penalty: float = 0.1
-    """Penalty for an invalid action: not understood by the environment, or not legal."""
+    """Penalty for an invalid action."""
     omega: float = 1.0
-    """Weight of the step advantage beside the episode advantage."""
+    """Weight of the step advantage relative to the episode advantage."""
     gamma: float = 0.95
-    """Discount per turn of the returns that turns from the same anchor state are compared by."""
+    """Discount per turn of the returns compared between turns of the same anchor."""
     mode: Mode = "mean_std_norm"
-    """Whether both parts are divided by the standard deviation of their group or only centred."""
+    """Divide both parts by their standard deviation, or only centre them."""
     anchor_similarity: float = 1.0
-    """Smallest similarity, in (0, 1], of anchors that count as one; 1 compares turns from equal anchors alone."""
+    """Minimum similarity, in (0, 1], of anchors treated as equal; 1 requires equal anchors."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

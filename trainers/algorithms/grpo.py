@@ -28,7 +28,7 @@ class OutcomeConfig(ClippedConfig):
     """Settings of methods that compare an episode's return with those of its group."""
 
     singleton: F.Singleton = "zero"
-    """Advantage where a group shrank to one episode: zero, or its raw score as in verl."""
+    """Advantage of a group reduced to one episode: zero, or its raw score as in verl."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -43,10 +43,10 @@ class GroupConfig(OutcomeConfig):
     """Settings of methods that compare the episodes of a group by its mean and deviation."""
 
     over: Over = "trajectories"
-    """What the group's mean and deviation count once: a trajectory (by its first turn), or a turn, so that long
+    """Unit of the group's mean and standard deviation: a trajectory (by its first turn), or a turn, so that long
     trajectories weigh more."""
     ddof: int = 1
-    """1 divides by the sample standard deviation, 0 by that of the population."""
+    """1 for the sample standard deviation, 0 for the population's."""
     epsilon: float = 1e-6
     """Added to the standard deviation."""
 
@@ -64,7 +64,7 @@ class GRPOConfig(GroupConfig):
     normalisation: Normalisation = "trajectory"
     """Over what the policy loss is averaged: the tokens of an episode, then the episodes."""
     kl_coef: float = 0.04
-    """Weight of the divergence from the reference policy; above 0 a frozen copy of the policy is kept."""
+    """Weight of the KL to the reference policy; above 0 a frozen copy of the policy is kept."""
     scale_by_std: bool = True
     """Whether the advantage is divided by the group's standard deviation; False is Dr. GRPO."""
 

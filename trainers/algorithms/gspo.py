@@ -26,7 +26,7 @@ class GSPOConfig(GroupConfig):
     clip_low: float = 3e-4
     """Width of the clip range below a ratio of 1; narrow, for a mean over tokens moves little."""
     clip_high: float = 4e-4
-    """Width of the clip range above a ratio of 1."""
+    """Clip range above a ratio of 1."""
     ratio: RatioName = "turn_geometric"
     """What an importance ratio is taken over: the geometric mean over a turn, or that mean by token for GSPO-token."""
     normalisation: Normalisation = "turn"

@@ -33,9 +33,9 @@ class HGPOConfig(GroupConfig):
     """Settings of HGPO."""
 
     kl_coef: float = 0.01
-    """Weight of the divergence from the reference policy; above 0 a frozen copy of the policy is kept."""
+    """Weight of the KL to the reference policy; above 0 a frozen copy of the policy is kept."""
     invalid_penalty: float = 0.1
-    """Penalty for an invalid action: not understood by the environment, or not legal."""
+    """Penalty for an invalid action."""
     over: Over = "rows"
     """What mean and deviation of the base group count once: a trajectory, or a turn, as the released code has it."""
     history: int = 2

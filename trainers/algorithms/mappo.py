@@ -27,7 +27,7 @@ class MAPPOConfig(ClippedConfig):
     """Settings of MAPPO."""
 
     entropy_coef: float = 0.01
-    """Weight of the entropy that the loss rewards."""
+    """Weight of the entropy bonus."""
     gamma: float = 0.99
     """Discount per turn of a seat."""
     lam: float = 0.95

@@ -26,7 +26,7 @@ class POADConfig(CriticConfig):
     """Settings of POAD; the discount is per turn, the decay per token."""
 
     entropy_coef: float = 0.01
-    """Weight of the entropy that the loss rewards."""
+    """Weight of the entropy bonus."""
     value_clip: float = 0.2
     """How far the critic may move from its old value before the loss stops rewarding it; 0 for no limit."""
     gamma: float = 0.95

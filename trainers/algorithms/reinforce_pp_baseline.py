@@ -27,9 +27,9 @@ class ReinforcePPBaselineConfig(GroupConfig):
     """Settings of REINFORCE++-baseline."""
 
     kl_coef: float = 1e-3
-    """Weight of the divergence from the reference policy; above 0 a frozen copy of the policy is kept."""
+    """Weight of the KL to the reference policy; above 0 a frozen copy of the policy is kept."""
     kl_estimator: F.KLEstimator = "k2"
-    """Estimator of that divergence; a trailing + takes its value with the gradient of k2."""
+    """KL estimator; a trailing + uses its value with the gradient of k2."""
 
 
 @ALGORITHMS.register("reinforce_pp_baseline")

@@ -32,7 +32,7 @@ class StratifiedGRPOConfig(GroupConfig):
     """Settings of stratified GRPO."""
 
     ddof: int = 0
-    """1 divides by the sample standard deviation, 0 by that of the population."""
+    """1 for the sample standard deviation, 0 for the population's."""
     alpha: float = 0.5
     """Weight of the episode among its stratum; the rest is its weight among the group."""
     by: By = "turns"

@@ -31,9 +31,9 @@ class TurnPPOConfig(CriticConfig):
     """Settings of Turn-PPO; the discount is per turn, and whitening counts each turn once."""
 
     kl_coef: float = 0.001
-    """Weight of the divergence from the reference policy; above 0 a frozen copy of the policy is kept."""
+    """Weight of the KL to the reference policy; above 0 a frozen copy of the policy is kept."""
     invalid_penalty: float = 0.1
-    """Penalty for an invalid action: not understood by the environment, or not legal."""
+    """Penalty for an invalid action."""
     gamma: float = 0.99
     """Discount per turn."""
     lam: float = 0.9

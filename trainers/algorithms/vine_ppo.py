@@ -33,7 +33,7 @@ class VinePPOConfig(ClippedConfig):
     """Settings of VinePPO."""
 
     kl_coef: float = 1e-4
-    """Weight of the divergence from the reference policy; above 0 a frozen copy of the policy is kept."""
+    """Weight of the KL to the reference policy; above 0 a frozen copy of the policy is kept."""
     num_rollouts: int = 9
     """Episodes that are played from each state; equal states are measured once."""
     gamma: float = 1.0

@@ -56,49 +56,46 @@ EVERYTHING = Exclusion()
 
 @dataclass(frozen=True)
 class UpdateConfig:
-    """How weights are updated.
+    """Updates of the weights.
 
     Args:
-        learning_rate: Step size of the policy.
-        critic_learning_rate: Step size of the critic, where there is one.
-        warmup_updates: Updates of the policy over which its step size rises from 0. The critic's rises over as many of
-            its own, which begin earlier where a method trains the critic first.
-        schedule: Step sizes after the warm-up: ``constant``, or falling to 0 in a ``linear`` or ``cosine`` way over all
-            iterations of the run, the policy's over the updates of the policy.
-        optimizer: ``adamw``, or ``adamw_8bit`` of the package bitsandbytes, whose state takes 2 bytes a weight instead
-            of 8.
-        beta1: Weight of the earlier gradients in AdamW's running mean, its momentum. In games between seats 0 is
-            better: momentum makes players run in circles around an equilibrium.
-        beta2: Weight of the earlier squared gradients in AdamW's running mean.
-        epsilon: Added to the root of that mean.
-        weight_decay: AdamW's decay.
-        decay: What the weight decay acts on: ``matrices``, which leaves norms and biases out, or ``all`` weights.
-        offload: Keep float32 copies of the trained weights and the optimiser's state in the memory of the CPU.
-        max_grad_norm: Gradients longer than this are scaled down; 0 turns that off.
+        learning_rate: Learning rate of the policy.
+        critic_learning_rate: Learning rate of the critic, if there is one.
+        warmup_updates: Policy updates with linear warm-up of the learning rate. The critic has as many of its own,
+            which start earlier if a method trains the critic first.
+        schedule: Learning rate schedule after the warm-up: ``constant``, or ``linear`` or ``cosine`` decay to 0 over
+            all iterations of the run.
+        optimizer: ``adamw``, or ``adamw_8bit`` of the package bitsandbytes, with 2 instead of 8 bytes of state per
+            weight.
+        beta1: AdamW's beta1 (momentum). In multi-agent games 0 is better: momentum makes players cycle around an
+            equilibrium.
+        beta2: AdamW's beta2.
+        epsilon: AdamW's epsilon.
+        weight_decay: AdamW's weight decay.
+        decay: Parameters with weight decay: ``matrices`` (without norms and biases) or ``all``.
+        offload: Keep float32 master weights and optimiser state in CPU memory.
+        max_grad_norm: Gradient norm for clipping; 0 for none.
         epochs: Passes over the batch of an iteration.
-        minibatches: Updates a pass; distinct sequences are dealt out at random.
-        max_micro_batch_tokens: Tokens that go through the network together, padding included; memory and speed, not
-            maths. 0 is by layout and device: for ``rows`` 2048 on a CPU, because of its caches, else 16384.
-            Tokens that attend over more than 4096 ones count as many times more. Logits do not count: no more than a
-            chunk of them is held.
-        layout: How sequences go through the network; speed, not maths. ``rows`` gives each a row of its own with
-            padding, ``packed`` puts them one after another, ``tree`` computes what they begin with once.
-        gradient_checkpointing: Keep only the input of each layer for the backward pass, which computes the rest again:
-            a fraction of the memory for about a third more time.
-        sharding: What several ranks do with the weights, gradients and optimiser state: ``none`` gives each rank all of
-            them, ``full`` an equal part (FSDP), which takes less memory and more communication. Results differ by
-            rounding alone.
-        on_context: How to handle an episode whose next prompt did not fit: ``train`` uses it like every truncated
-            episode, ``mask`` leaves it in the statistics of its group and out of the loss, ``drop`` leaves it out of
-            both, so that its group shrinks.
-        on_truncated: How to handle an episode that was cut off otherwise, mostly by the turn limit: ``train``, or
-            ``mask``, which leaves it in the statistics of its group and out of the loss.
-        on_overlong: How to handle a completion that reached ``max_new_tokens`` without an end token: ``train``, or
-            ``mask``, which leaves its turn out of the loss in the same way (overlong filtering).
-        old_logprobs: Where the log-probabilities come from that ratios are taken against: ``sampler`` takes those that
-            sampling returned, ``trainer`` computes them with the trained network before the first update of an
-            iteration, or in its only one. With the latter, rounding that differs between sampler and trainer moves no
-            ratio away from 1.
+        minibatches: Updates per pass; distinct sequences are distributed at random.
+        max_micro_batch_tokens: Tokens per forward pass, padding included; affects memory and speed, not results. 0
+            depends on layout and device: for ``rows`` 2048 on a CPU, because of its caches, else 16384. Tokens that
+            attend over more than 4096 count proportionally more. Logits do not count: at most one chunk of them is
+            held.
+        layout: Batch layout; affects speed, not results. ``rows`` pads each sequence, ``packed`` concatenates them,
+            ``tree`` computes shared prefixes once.
+        gradient_checkpointing: Recompute activations in the backward pass: a fraction of the memory for about a third
+            more time.
+        sharding: Sharding across ranks: ``none`` replicates weights, gradients and optimiser state, ``full`` shards
+            them (FSDP), with less memory and more communication. Results differ only by rounding.
+        on_context: Handling of an episode whose next prompt did not fit: ``train`` treats it as truncated, ``mask``
+            keeps it in the group statistics but not in the loss, ``drop`` excludes it from both, so its group shrinks.
+        on_truncated: Handling of other truncated episodes, mostly by the turn limit: ``train``, or ``mask``, which
+            keeps them in the group statistics but not in the loss.
+        on_overlong: Handling of a completion that reached ``max_new_tokens`` without an end token: ``train``, or
+            ``mask``, which excludes its turn from the loss (overlong filtering).
+        old_logprobs: Source of the old log-probabilities: ``sampler`` uses those returned by sampling, ``trainer``
+            recomputes them before the first update of an iteration, so that rounding differences between sampler and
+            trainer do not affect ratios.
     """
 
     learning_rate: float = 3e-4

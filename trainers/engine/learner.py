@@ -37,7 +37,7 @@ class Learner:
     Args:
         model: The policy.
         algorithm: What assigns credit and defines the loss.
-        config: How weights are updated.
+        config: Updates of the weights.
         temperature: The sampler's temperature.
         seed: Seed of the run, for sampling minibatches.
         merge_rows: False gives every turn its own sequence.

@@ -38,7 +38,7 @@ def decay_groups(parameters: Sequence[nn.Parameter], decay: float, only_matrices
 
     Args:
         parameters: The parameters.
-        decay: AdamW's decay.
+        decay: AdamW's weight decay.
         only_matrices: Leave out vectors, which are norms and biases.
     """
     parts = [(list(parameters), decay)]

@@ -125,7 +125,7 @@ def luspo_surrogate(
         turn_ids: Turn of each sampled token, -1 elsewhere.
         clip_low: Width of the clip range below 1.
         clip_high: Width of the clip range above 1.
-        dual_clip: Largest ratio that a negative advantage is multiplied by; 0 for no bound.
+        dual_clip: Maximum ratio for negative advantages; 0 for no bound.
     """
     ratio = turn_geometric_ratio(log_ratio, turn_ids)
     found = clipped_surrogate(ratio, advantages, clip_low=clip_low, clip_high=clip_high, dual_clip=dual_clip)

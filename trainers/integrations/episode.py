@@ -211,7 +211,7 @@ class Episode:
     Args:
         format: Name of the action format of the completions: ``auto`` (the environment's own notation where it has one,
             else ``tag``), ``tag``, ``boxed``, ``json`` or ``plain``.
-        legal_actions: Whether the legal actions are listed with each observation.
+        legal_actions: List the legal actions with each observation.
 
     >>> episode = Episode(format="plain")
     >>> messages = episode.begin(Task("turngym/NumberLine-v0", seed=3))

@@ -21,11 +21,11 @@ class HostLimits:
     """Limits of a server that hosts environments.
 
     Args:
-        max_sessions: Sessions at once.
-        idle_seconds: A session without a reset or step for that long is ended; no other message counts.
+        max_sessions: Maximum number of sessions.
+        idle_seconds: Idle time until a session without reset or step is closed; other messages do not count.
         spare_seconds: One that is idle for that long may be replaced by a new session if all are in use.
         step_seconds: A step that takes longer is a fault of its session.
-        reset_seconds: The same for a reset, which may include making the environment.
+        reset_seconds: Time limit of a reset, including creation of the environment.
         threads: Environments that may run at once; None for one for each session.
         max_abandoned: Limit on hung environments: once reached, no further one is made.
 

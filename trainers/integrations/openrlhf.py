@@ -26,7 +26,7 @@ class TurngymInstance(AgentInstanceBase):  # type: ignore[misc]  # the package h
     Args:
         tokenizer: Its chat template is put around the texts.
         format: Name of the action format: ``tag``, ``boxed``, ``json`` or ``plain``.
-        legal_actions: Whether the legal actions are listed with each observation.
+        legal_actions: List the legal actions with each observation.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, format: str = AUTO, legal_actions: bool = False) -> None:

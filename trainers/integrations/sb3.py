@@ -38,7 +38,7 @@ def numeric_env(
         features: Length of the vector.
         source: Which text is encoded.
         actions: The menu: see :meth:`turngym.envs.adapters.numeric.Menu.of`.
-        wrappers: Put around the environment, the first innermost, each written as in ``history:k=4``.
+        wrappers: Wrappers, the first innermost, each as in ``history:k=4``.
         **options: Options of the environment; ``image=True`` goes with ``encoding="image"`` and ``CnnPolicy``.
 
     Raises:

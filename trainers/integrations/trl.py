@@ -88,7 +88,7 @@ def tool_environment(
     Args:
         env_id: The environment of rows that name none.
         wrappers: Specifications such as ``"turn_limit:max_turns=5"``.
-        legal_actions: Whether the legal actions are listed with each observation.
+        legal_actions: List the legal actions with each observation.
         **settings: Options of the environment; a row's own come first.
 
     >>> env = tool_environment("turngym/TowerOfHanoi-v0", discs=2)()
@@ -137,7 +137,7 @@ class Rollout:
     Args:
         format: Name of the action format: ``tag``, ``boxed``, ``json`` or ``plain``.
         max_new_tokens: Longest answer of one turn.
-        legal_actions: Whether the legal actions are listed with each observation.
+        legal_actions: List the legal actions with each observation.
         generate: How answers are sampled; None takes the trainer's model, in this process.
         seed: Seed of the sampling.
     """

@@ -79,7 +79,7 @@ class TurngymEnvConfig(vf.EnvConfig):  # type: ignore[misc]
     format: str = AUTO
     """Name of the action format of the completions: tag, boxed, json or plain."""
     legal_actions: bool = False
-    """Whether the legal actions are listed with each observation."""
+    """List the legal actions with each observation."""
 
 
 class TurngymEnv(vf.Env[TurngymEnvConfig]):  # type: ignore[misc]

@@ -51,7 +51,7 @@ class TurngymAgentLoop(AgentLoopBase):  # type: ignore[misc]  # the package has 
     Args:
         *args: What verl passes to every loop.
         format: Name of the action format: ``tag``, ``boxed``, ``json`` or ``plain``.
-        legal_actions: Whether the legal actions are listed with each observation.
+        legal_actions: List the legal actions with each observation.
         max_new_tokens: Longest answer of one turn.
         **kwargs: What verl passes to every loop.
 

@@ -59,7 +59,7 @@ def export_model(run: Path, to: Path | None = None, *, adapters: bool = False, d
 
     Args:
         run: The folder of a run, or of one of its checkpoints.
-        to: A new folder; ``exported`` in the run's folder unless given.
+        to: New folder (default: ``exported`` in the run folder).
         adapters: Write the low-rank adapters in the format of peft instead of merged weights.
         dtype: Format of the weights; ``auto`` is that of the training.
 

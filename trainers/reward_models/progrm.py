@@ -37,9 +37,9 @@ class ProgRMConfig(FittedConfig):
     scope: str = "task"
     """Whose solved episodes make recipes: those of the same ``task``, or of the whole ``environment``."""
     max_recipes: int = 4
-    """Recipes of each task, one for each route."""
+    """Maximum number of recipes per task, one per route."""
     similarity: float = 0.5
-    """Share of its first steps that a recipe keeps when further solved episodes join it."""
+    """Share of its initial steps that a recipe keeps when further solved episodes join it."""
     gamma: float = 1.0
     """Discount per turn in the change of progress."""
     zero_when: str = "never"

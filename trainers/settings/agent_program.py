@@ -1,4 +1,4 @@
-"""How agent programs are started; imports no torch."""
+"""Settings of agent programs; imports no torch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Literal
 from turngym.errors import ConfigError, nearest
 
 FIELDS = ("base_url", "root_url", "env_url", "mcp_url", "key", "task", "task_id", "workdir", "seed", "model")
-"""What may stand in braces in a command."""
+"""Placeholders of a command."""
 TASK_FILE = "turngym.envs.task_file:TaskFile"
 """The environment of tasks from a file."""
 PROGRAM_JUDGE, VERIFIER_JUDGE = "program", "verifier:"
@@ -22,33 +22,32 @@ _MOST = 1_000_000
 
 @dataclass(frozen=True)
 class ProgramConfig:
-    """How agent programs are started.
+    """Settings of agent programs.
 
     Args:
-        command: The program and its words, such as ``python my_agent.py --base-url {base_url} --key {key}``; no shell
-            reads it. ``{base_url}`` is that of OpenAI's protocol, ``{root_url}`` of Anthropic's, ``{env_url}`` where
-            the environment is played, ``{mcp_url}`` where it is a server of MCP, ``{task}`` its rules and first
-            observation, ``{task_id}`` the id of a task of a file, ``{workdir}`` a folder of the episode's own with the
-            files of its task, ``{seed}`` the number of the episode. The variables OPENAI_BASE_URL, OPENAI_API_KEY,
-            ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY, TURNGYM_ENV_URL, TURNGYM_MCP_URL and TURNGYM_WORKDIR hold the same;
-            TURNGYM_REWARD_URL is where a program rewards itself.
-        seconds: Time of one episode; the program is ended then.
-        memory_mib: Address space of the program.
-        tasks: A file of tasks instead of an environment: JSON Lines of ``{"id", "instruction", "answer", "files"}``.
-        judge: How answers to these tasks are rewarded: ``exact``, ``normalised``, ``wide``, ``contains``, ``numeric``,
-            ``math``, a function ``module:function`` or ``path/to/file.py:function``, called with the task and the
-            answer, a verifier such as ``verifier:model:openai:MODEL@URL``, or ``program``, which rewards itself over
-            HTTP.
-        sandbox: Where programs run: ``none``, on this machine with your rights; ``bubblewrap``, where they see the
-            system, their own files and the gateway, and nothing else. Without Bubblewrap that is refused.
-        mounts: Further files and folders that sandboxed programs see, read-only.
-        processes: Processes and threads of a sandboxed program at once.
-        disk_mib: Size of a sandboxed program's files, which lie in memory, and of what it prints.
-        answer: What a program answers that ends by itself without an action: ``post``, nothing; ``last``, the text of
-            the model's last answer; ``stdout``, what it has printed.
+        command: Command with arguments, such as ``python my_agent.py --base-url {base_url} --key {key}``, not passed to
+            a shell. Placeholders: ``{base_url}`` (OpenAI API), ``{root_url}`` (Anthropic API), ``{env_url}``
+            (environment), ``{mcp_url}`` (environment as an MCP server), ``{task}`` (rules and first observation),
+            ``{task_id}`` (id in a task file), ``{workdir}`` (the episode's folder with the files of its task),
+            ``{seed}`` (number of the episode). The variables OPENAI_BASE_URL, OPENAI_API_KEY, ANTHROPIC_BASE_URL,
+            ANTHROPIC_API_KEY, TURNGYM_ENV_URL, TURNGYM_MCP_URL and TURNGYM_WORKDIR hold the same; programs post rewards
+            to TURNGYM_REWARD_URL.
+        seconds: Time limit per episode in seconds, after which the program is terminated.
+        memory_mib: Address space limit of the program.
+        tasks: Task file instead of an environment: JSON Lines of ``{"id", "instruction", "answer", "files"}``.
+        judge: Judge of the answers: ``exact``, ``normalised``, ``wide``, ``contains``, ``numeric``, ``math``, a
+            function ``module:function`` or ``path/to/file.py:function`` of task and answer, a verifier such as
+            ``verifier:model:openai:MODEL@URL``, or ``program``, which rewards itself over HTTP.
+        sandbox: Sandbox: ``none``, which runs programs with your rights; ``bubblewrap``, which shows them only the
+            system, their own files and the gateway, and is an error if Bubblewrap is missing.
+        mounts: Additional files and folders for sandboxed programs, read-only.
+        processes: Maximum number of processes and threads of a sandboxed program.
+        disk_mib: Size limit of a sandboxed program's files, which are in memory, and of its output.
+        answer: Answer of a program that ends without an action: ``post``, none; ``last``, the model's last completion;
+            ``stdout``, its output.
 
     Raises:
-        ConfigError: The command cannot be read, a limit is not positive, or there is a judge without tasks.
+        ConfigError: The command is invalid, a limit is not positive, or there is a judge without tasks.
     """
 
     command: str = ""

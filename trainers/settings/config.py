@@ -46,12 +46,12 @@ DEFAULT_OPTIONS: Mapping[str, Any] = {"view": "coordinates", "max_turns": 15}
 
 @dataclass(frozen=True)
 class EvaluationConfig:
-    """How the policy is evaluated on held-out instances.
+    """Evaluation of the policy on held-out instances.
 
     Args:
-        episodes: Distinct held-out instances.
-        every: Iterations between evaluations on the dev split, which make the learning curve; 0 for none.
-        curve_episodes: Distinct dev instances of each point of the curve.
+        episodes: Number of held-out instances.
+        every: Iterations between evaluations on the dev split (the learning curve); 0 for none.
+        curve_episodes: Number of dev instances per point of the curve.
     """
 
     episodes: int = 200
@@ -65,54 +65,53 @@ class EvaluationConfig:
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """A training run; the defaults are those of the preset ``quickstart``, made for the embedded model.
+    """A training run; the defaults are the preset ``quickstart``, for the embedded model.
 
-    ``with_preset`` of ``turngym.trainers.settings.presets`` gives the settings that another model needs.
+    Use ``with_preset`` of ``turngym.trainers.settings.presets`` for other models.
 
     Args:
-        env: Id of the environment, or of a game between seats, which is then learnt by self-play.
+        env: Id of the environment, or of a multi-agent game, which is trained by self-play.
         env_options: Options of the environment.
-        wrappers: Put around the environment, the first innermost, each written as in ``history:k=4``.
-        algorithm: Name of the algorithm, or ``module:Class`` or ``path/to/file.py:Class``; parts may be joined, as in
+        wrappers: Wrappers, the first innermost, each as in ``history:k=4``.
+        algorithm: Name of the algorithm, or ``module:Class`` or ``path/to/file.py:Class``; modifiers are added as in
             ``grpo+epo``.
-        algorithm_options: Part of the algorithm -> its settings that differ from the defaults.
-        reward_model: What else rewards turns, with its options: ``progrm``, ``spa:path=FOLDER``, ``milestones`` or
-            ``otc:most_calls=8``; empty for the environment's rewards alone.
-        model: ``embedded``, a model folder, a hub name, or a GGUF file.
-        preset: What the settings that depend on the model start from: ``quickstart``, ``small`` (up to 1B, one GPU),
-            ``lora`` or ``large``. The command line picks one by the model's size unless it is given.
-        preset_reason: Why that one was picked.
+        algorithm_options: Non-default settings of each part of the algorithm.
+        reward_model: Reward model with its options: ``progrm``, ``spa:path=FOLDER``, ``milestones`` or
+            ``otc:most_calls=8``; empty for the environment's rewards only.
+        model: ``embedded``, a model folder, a Hub name, or a GGUF file.
+        preset: Base of the model-dependent settings: ``quickstart``, ``small`` (up to 1B, one GPU), ``lora`` or
+            ``large``; by default selected by model size on the command line.
+        preset_reason: Reason for the choice.
         iterations: Cycles of rollouts followed by updates.
-        max_seconds: Stop training after that time, between iterations; 0 for no limit.
-        max_environment_turns: Stop training after that many turns, between iterations; 0 for no limit.
+        max_seconds: Wall-clock limit in seconds, checked between iterations; 0 for none.
+        max_environment_turns: Limit on environment turns, checked between iterations; 0 for none.
         seed: Seed of the run.
-        threads: Threads of torch; 0 leaves torch's own choice.
-        control: Train a second copy of the warm start for the same time on the same demonstrations, supervised.
-        checkpoint_every: Iterations between checkpoints; the last one is always kept.
-        lora_rank: Train low-rank adapters of that rank instead of all weights; 0 trains all.
-        lora_alpha: Weight of the adapters, which is divided by their rank; 0 takes twice the rank.
-        lora_targets: Layers that have adapters: ``all-linear`` for all but the output layer, or names such as
-            ``q_proj v_proj``.
-        lora_rslora: Divide that weight by the square root of the rank instead (rank-stabilised LoRA).
-        quantize: Format of the frozen weights below low-rank adapters (QLoRA): ``int8`` or ``nf4`` take a half or a
-            quarter of the memory of 16 bits and need the package bitsandbytes; ``none`` keeps that of ``precision``.
-        precision: What the network computes in. With ``bf16`` and ``fp16`` its weights have 16 bits, and the optimiser
-            updates float32 copies of those that are trained; ``auto`` is bf16 where the device is faster with it (a
-            GPU, a CPU with AMX or AVX-512 bf16), else fp32.
-        attention: How the network computes attention: ``sdpa`` anywhere; on a GPU ``flex_attention``, which computes
-            only what the masks of token trees and packed rows let through, or ``flash_attention_2`` (package
-            flash-attn), which takes no trees.
-        device: Where the model lies: ``auto`` (a GPU where there is one), ``cpu``, ``cuda``, ``cuda:1``.
+        threads: Number of torch threads; 0 for torch's default.
+        control: Also train a control: a copy of the warm start that continues imitation of the demonstrations for the
+            same time.
+        checkpoint_every: Iterations between checkpoints; the last is always kept.
+        lora_rank: Rank of low-rank adapters (LoRA); 0 trains all weights.
+        lora_alpha: Scale of the adapters before division by the rank; 0 for twice the rank.
+        lora_targets: Layers with adapters: ``all-linear`` for all but the output layer, or names such as ``q_proj
+            v_proj``.
+        lora_rslora: Divide the scale by the square root of the rank (rank-stabilised LoRA).
+        quantize: Format of the frozen weights under adapters (QLoRA): ``int8`` or ``nf4`` take half or a quarter of the
+            memory of 16 bits and need the package bitsandbytes; ``none`` keeps ``precision``.
+        precision: Compute precision. ``bf16`` and ``fp16`` keep float32 master weights of the trained parameters;
+            ``auto`` is bf16 where the device is faster with it (a GPU, or a CPU with AMX or AVX-512 bf16), else fp32.
+        attention: Attention implementation: ``sdpa`` on any device; on a GPU ``flex_attention``, which exploits the
+            masks of token trees and packed sequences, or ``flash_attention_2`` (package flash-attn), which does not
+            support trees.
+        device: Device of the model: ``auto`` (a GPU if available), ``cpu``, ``cuda``, ``cuda:1``.
         embedded: Size of the embedded model.
-        warmup: Supervised learning before training.
-        rollout: How trajectories are gathered.
-        update: How weights are updated.
-        evaluation: How the policy is evaluated.
-        self_play: Who plays with the learner in games between seats.
-        agent: A program that plays instead of the built-in agent, and asks the model over HTTP; and tasks from a file
-            instead of an environment.
-        guards: When the run warns and when it stops.
-        track: A service that metrics go to besides the run folder: ``wandb`` or ``trackio``.
+        warmup: Supervised warm-up before training.
+        rollout: Rollouts.
+        update: Updates of the weights.
+        evaluation: Evaluation of the policy.
+        self_play: Opponents of the learner in multi-agent games.
+        agent: Agent program that replaces the built-in agent and calls the model over HTTP; tasks from a file.
+        guards: Conditions for warnings and for stopping.
+        track: Tracking service for metrics, in addition to the run folder: ``wandb`` or ``trackio``.
     """
 
     env: str = DEFAULT_ENV

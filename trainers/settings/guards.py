@@ -15,20 +15,18 @@ FAULTS, DIVERGENCE = "faults", "divergence"
 
 @dataclass(frozen=True)
 class GuardConfig:
-    """When a run warns, and when it stops.
+    """Conditions for warnings and for stopping a run.
 
     Args:
-        bad_reward: What happens if an environment gives a reward that is not finite: ``stop`` the run, or ``drop`` the
-            episode as a faulted one and count it.
-        max_faulty_iterations: Stop after that many iterations in a row without a single whole episode; 0 never does.
-        on_divergence: Whether the limits below ``warn`` or ``stop``.
-        patience: For how many iterations in a row a limit must be broken.
-        min_entropy: Limit for ``policy/entropy_sampled`` from below, in nats a token; 0 for none.
-        max_ratio: Limit for ``policy/ratio_max``; 0 for none.
-        max_kl: Limit for ``policy/kl_sampler``, in nats a token; 0 for none.
-        reward_drop: The mean reward of four times ``patience`` iterations may lie that share of the range of all
-            iterations below its best; 0 for no limit. Games against opponents that change, such as the learner itself,
-            have no such limit.
+        bad_reward: Handling of non-finite rewards: ``stop`` the run, or ``drop`` the episode as faulted and count it.
+        max_faulty_iterations: Stop after this many consecutive iterations without a complete episode; 0 for never.
+        on_divergence: Action when a limit below is exceeded: ``warn`` or ``stop``.
+        patience: Number of consecutive iterations a limit must be exceeded.
+        min_entropy: Lower limit of ``policy/entropy_sampled`` in nats per token; 0 for none.
+        max_ratio: Upper limit of ``policy/ratio_max``; 0 for none.
+        max_kl: Upper limit of ``policy/kl_sampler`` in nats per token; 0 for none.
+        reward_drop: Maximum drop of the mean reward over four times ``patience`` iterations below its best, as a share
+            of the range over all iterations; 0 for none. Not applied against changing opponents, such as in self-play.
     """
 
     bad_reward: BadReward = "stop"
@@ -55,10 +53,10 @@ class GuardConfig:
 
 
 class Watchdog:
-    """Checks the metrics of each iteration.
+    """Monitor of the metrics of each iteration.
 
     Args:
-        config: When to warn, and when to stop.
+        config: Conditions for warnings and for stopping.
     """
 
     def __init__(self, config: GuardConfig) -> None:

@@ -1,4 +1,4 @@
-"""The settings that bound memory: what a run that ran out of it may change, also when it goes on."""
+"""Settings that bound memory, which may be changed on resume."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ MAY_CHANGE: Mapping[str, tuple[str, ...]] = {
     "update": ("max_micro_batch_tokens", "gradient_checkpointing", "sharding"),
     "rollout": ("num_envs",),
 }
-"""Part of the settings -> what bounds memory in it and changes results by rounding alone."""
+"""Settings that bound memory and affect results only by rounding, by part."""
 
 
 def memory_settings(config: TrainConfig) -> dict[str, dict[str, Any]]:
-    """Return the settings that may change when a run goes on, as they are in some settings.
+    """Return the settings that may be changed on resume.
 
     >>> memory_settings(TrainConfig())["rollout"]
     {'num_envs': 0}
@@ -26,7 +26,7 @@ def memory_settings(config: TrainConfig) -> dict[str, dict[str, Any]]:
 
 
 def with_memory_settings(stored: TrainConfig, given: TrainConfig) -> TrainConfig:
-    """Return the settings of a run with those of others where they only bound memory.
+    """Return a run's settings with the memory settings of others.
 
     >>> from dataclasses import replace
     >>> given = TrainConfig(seed=1, update=replace(TrainConfig().update, gradient_checkpointing=True))

@@ -23,11 +23,11 @@ PRESETS: Mapping[PresetName, str] = {
     "lora": "low-rank adapters for a model of any size",
     "large": "all weights of a model above 1B",
 }
-"""Name of a preset -> what it is for."""
+"""Description of each preset."""
 MOST_TINY = 10_000_000
-"""A model with at most that many parameters is trained like the embedded one."""
+"""Maximum number of parameters of a model that is trained like the embedded one."""
 MOST_SMALL = 1_300_000_000
-"""Models called 1B have up to that many parameters."""
+"""Maximum number of parameters of a "1B" model."""
 _OF_METHOD = "method."
 
 
@@ -36,14 +36,13 @@ class Setting:
     """A setting with its value in every preset.
 
     Args:
-        name: Where it is in :class:`~turngym.trainers.settings.config.TrainConfig`, such as ``update.learning_rate``;
-            with ``method.`` in front one of the base method's own settings, where the method has it and
-            does not keep its own default.
+        name: Path in :class:``~turngym.trainers.settings.config.TrainConfig``, such as ``update.learning_rate``; with
+            the prefix ``method.``, a setting of the base method, if it has it and does not keep its own default.
         quickstart: Its value for the embedded model.
         small: Its value for a model of up to 1B.
         lora: Its value for adapters.
         large: Its value for a larger model.
-        reason: Why it depends on the model.
+        reason: Reason for the dependence on the model.
     """
 
     name: str
@@ -118,23 +117,23 @@ MAIN_SETTINGS = (
     "precision",
     "lora_rank",
 )
-"""The settings in which the presets differ most."""
+"""Settings in which presets differ most."""
 
 
 class Choice(NamedTuple):
-    """A preset and why it was picked."""
+    """A preset with the reason for its choice."""
 
     name: PresetName
     reason: str
 
 
 def with_preset(config: TrainConfig, name: str, reason: str = "") -> TrainConfig:
-    """Return settings with those of a preset instead.
+    """Return settings with those of a preset applied.
 
     Args:
         config: The settings of a run; others are not changed.
         name: The preset.
-        reason: Why it was picked, for the run's folder.
+        reason: Reason for the choice, stored in the run folder.
 
     Raises:
         ConfigError: There is no such preset.

@@ -12,14 +12,13 @@ class RayConfig:
     """Rollout workers on a Ray cluster.
 
     Args:
-        workers: Processes that play the episodes, each with a copy of the policy and environments of its own; 0 plays
-            them in the learner's process.
-        address: The cluster as in ``ray.init``, such as ``auto`` on one of its machines; empty starts a small Ray on
-            this machine.
-        gpus: GPUs that each worker reserves, also a part of one, such as 0.5; with 0 it computes on the CPU.
-        cpus: Processors that each worker reserves on a cluster.
-        silent_seconds: A worker that has computed nothing for so long is replaced: longer than it takes to load the
-            model, and than the slowest turn.
+        workers: Number of rollout workers, each with its own policy copy and environments; 0 plays in the learner's
+            process.
+        address: Cluster address as in ``ray.init``, such as ``auto`` on one of its machines; empty starts a local Ray.
+        gpus: GPUs reserved per worker, possibly a fraction such as 0.5; 0 for the CPU.
+        cpus: CPUs reserved per worker.
+        silent_seconds: Seconds without CPU activity after which a worker is replaced: longer than loading the model and
+            than the slowest turn.
     """
 
     workers: int = 0

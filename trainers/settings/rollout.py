@@ -1,4 +1,4 @@
-"""How a run gathers its trajectories."""
+"""Settings of rollouts."""
 
 from __future__ import annotations
 
@@ -17,39 +17,36 @@ SamplerName: TypeAlias = Literal["transformers", "vllm", "vllm-server"]
 
 @dataclass(frozen=True)
 class RolloutConfig:
-    """How trajectories are gathered.
+    """Rollouts.
 
     Args:
         groups: Task instances per iteration.
-        group_size: Episodes of each instance.
-        num_envs: Slots of the vector; 0 takes one for each episode of an iteration.
+        group_size: Episodes per instance.
+        num_envs: Number of vector slots; 0 for one per episode of an iteration.
         backend: Backend of the vector.
-        num_workers: Worker processes, where the backend has them; 0 lets the vector choose.
+        num_workers: Number of worker processes of the backend; 0 for automatic.
         schedule: ``lockstep`` is reproducible to the bit, ``continuous`` never waits for the slowest environment,
             ``async`` goes on playing while the learner learns.
-        max_staleness: With ``async``: most iterations between the weights that began a group and those that it trains.
-            0 repeats ``lockstep`` to the bit.
-        on_stale: With ``async``: ``wait`` lets the learner wait for groups before they get too old, ``drop`` leaves
-            those out that have become too old, which are mostly long episodes, and plays others.
-        journal: Write every finished episode of an iteration to the run folder as soon as it ends, and in
-            ``continuous`` and ``async`` schedules every turn, so that ``--resume`` plays nothing twice. ``async``
-            always does.
-        temperature: Sampling temperature while training; above 0.
-        max_new_tokens: Longest completion.
-        format: How an action is written: auto (in the environment's own notation where it has one, else tag), tag,
-            boxed, json or plain.
-        prompt: What goes into a prompt.
-        refresh_every: Iterations that are sampled with the same weights: 1 always takes those of now, 4 makes samples
-            up to 3 iterations stale.
-        sampler: What generates while training: ``transformers``, ``vllm`` beside the learner in the same process, or
-            ``vllm-server`` in processes of its own.
-        servers: URLs of servers that run already, such as ``http://127.0.0.1:8000``; for the sampler vllm-server.
-        start_servers: Number of servers to start on this machine, for the sampler vllm-server.
-        served: How servers are used.
-        vllm: How vLLM is started, in this process or as a server.
+        max_staleness: With ``async``: maximum iterations between the weights that started a group and the update that
+            trains on it. 0 is bit-identical to ``lockstep``.
+        on_stale: With ``async``: ``wait`` makes the learner wait for groups before they exceed the bound, ``drop``
+            drops and replaces groups that exceed it, mostly long episodes.
+        journal: Save every finished episode immediately, and in ``continuous`` and ``async`` schedules every turn, so
+            that ``--resume`` repeats nothing. Always on with ``async``.
+        temperature: Sampling temperature in training; above 0.
+        max_new_tokens: Maximum completion length in tokens.
+        format: Action format: auto (the environment's notation if it defines one, else tag), tag, boxed, json or plain.
+        prompt: Prompt settings.
+        refresh_every: Iterations between weight syncs of the sampler: 1 always uses current weights, 4 makes samples up
+            to 3 iterations stale.
+        sampler: Sampler: ``transformers``, ``vllm`` in the learner's process, or ``vllm-server`` in separate processes.
+        servers: URLs of running servers, such as ``http://127.0.0.1:8000``, for the sampler vllm-server.
+        start_servers: Number of local servers to start, for the sampler vllm-server.
+        served: Servers for sampling.
+        vllm: vLLM settings, in this process or as a server.
         ray: Rollout workers on a Ray cluster.
-        cache_tokens: Most tokens whose keys and values the sampler transformers keeps from turn to turn; what was used
-            longest ago makes room and is computed again. 0 takes a quarter of the device's memory.
+        cache_tokens: KV cache size of the sampler transformers in tokens; least recently used sequences are evicted and
+            recomputed. 0 uses a quarter of the device's memory.
     """
 
     groups: int = 32

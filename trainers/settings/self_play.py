@@ -1,4 +1,4 @@
-"""The settings of self-play: who plays with the learner."""
+"""Settings of self-play."""
 
 from __future__ import annotations
 
@@ -12,20 +12,18 @@ Matching: TypeAlias = Literal["uniform", "linear", "squared", "variance", "linea
 
 @dataclass(frozen=True)
 class SelfPlayConfig:
-    """Who plays with the learner in games between seats; environments with one agent do not read this.
+    """Opponents of the learner in multi-agent games; unused in single-agent environments.
 
     Args:
-        opponents: Drawn for every group of games: ``self`` gives all seats to the learner, ``past:N`` gives the other
-            side to one of its N newest frozen selves, any other text names a player of the game, such as ``random``.
+        opponents: Opponents, drawn per group of games: ``self`` gives all seats to the learner, ``past:N`` is one of
+            the N newest frozen selves, anything else a player of the game, such as ``random``.
         freeze_every: Iterations between frozen selves.
-        matching: How opponents other than ``self`` are drawn: all equally likely (``uniform``), or by the share p of
-            games that the learner wins against them (prioritised fictitious self-play): in proportion to 1 - p
-            (``linear``), its square (``squared``), p (1 - p) (``variance``) or min(1/2, 1 - p) (``linear_capped``).
-        matching_decay: Weight of an opponent's earlier games in that share when another one has been played: it
-            remembers about 1 / (1 - matching_decay) games.
-        demonstrator: Player whose games the warm-up imitates; ``random`` teaches how to answer and not what.
-        evaluation_opponents: Players that evaluations play against, every side once per seed; the report shows the
-            first one.
+        matching: Distribution of opponents other than ``self``: equal (``uniform``), or by the learner's win rate p
+            against them (prioritised fictitious self-play): proportional to 1 - p (``linear``), its square
+            (``squared``), p (1 - p) (``variance``) or min(1/2, 1 - p) (``linear_capped``).
+        matching_decay: Decay of earlier games in that win rate: it averages about 1 / (1 - matching_decay) games.
+        demonstrator: Player imitated in the warm-up; ``random`` teaches only the answer format.
+        evaluation_opponents: Opponents in evaluations, every side once per seed; the report shows the first.
     """
 
     opponents: tuple[str, ...] = ("self",)
@@ -57,16 +55,16 @@ class SelfPlayConfig:
 
     @property
     def num_past(self) -> int:
-        """How many frozen selves are needed at once."""
+        """Number of frozen selves needed at once."""
         return max([int(name.partition(":")[2]) for name in self.opponents if name.startswith("past:")], default=0)
 
     @property
     def is_prioritised(self) -> bool:
-        """Whether opponents are drawn by how the learner does against them."""
+        """True if opponents are drawn by win rate."""
         return self.matching != "uniform"
 
     @property
     def has_fixed_opponents(self) -> bool:
-        """Whether the learner plays against the same players all the time, each as often as the others."""
+        """True if the opponents and their frequencies never change."""
         learns = any(name == "self" or name.startswith("past:") for name in self.opponents)
         return not learns and not self.is_prioritised

@@ -1,4 +1,4 @@
-"""The settings of the warm-up on demonstrations."""
+"""Settings of the warm-up."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ WarmupPrecision: TypeAlias = Literal["fp32", "bf16"]
 class SupervisedConfig:
     """Supervised learning on a fixed set of demonstrations.
 
-    ``max_micro_batch_tokens`` and ``gradient_checkpointing`` of the updates hold here too.
+    ``max_micro_batch_tokens`` and ``gradient_checkpointing`` of the updates also apply.
 
     Args:
-        demonstrations: Episodes that the environment's solver plays, each on an instance of the train split drawn
-            anew, so that as many draws as a set has tasks miss a third of them; 0 skips the warm-up.
+        demonstrations: Number of expert episodes, on train instances sampled with replacement; 0 skips the warm-up.
         epochs: Passes over them.
-        learning_rate: Step size.
-        batch_size: Distinct sequences an update.
-        observation_weight: Weight in the loss of a token that the model reads, beside 1 for one that it writes. Above 0
-            it also learns to predict what it is shown, as in pretraining, and so sooner to copy words from there.
-        models: ``embedded`` warms up the embedded model only, ``any`` warms up every model.
-        precision: Format of the matrix products, ``fp32`` or ``bf16``; weights, gradients and the optimiser's state are
-            float32 either way. With 135 M parameters ``bf16`` is 1.6 times as fast on a processor with AVX-512 bf16.
+        learning_rate: Learning rate.
+        batch_size: Distinct sequences per update.
+        observation_weight: Loss weight of observed tokens, relative to 1 for sampled ones. Above 0 the model also
+            learns to predict observations, as in pretraining, and learns sooner to copy words from them.
+        models: Models to warm up: only the ``embedded`` one, or ``any``.
+        precision: Precision of matrix products, ``fp32`` or ``bf16``; weights, gradients and optimiser state are
+            float32 either way. With 135 M parameters ``bf16`` is 1.6 times as fast on a CPU with AVX-512 bf16.
     """
 
     demonstrations: int = 300

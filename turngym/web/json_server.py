@@ -38,8 +38,8 @@ class JsonServer(ThreadingHTTPServer):
     Args:
         handler: Answers the requests of a connection.
         name: What it is, for error messages.
-        host: Address to listen on; anything but the loopback needs a token.
-        port: Port to listen on; 0 for any that is free.
+        host: Address to listen on; other than loopback requires a token.
+        port: Port to listen on; 0 selects a free one.
         token: What clients send as ``Authorization: Bearer TOKEN``; empty for none.
         max_connections: Connections, and so threads, at once; fewer where the system allows fewer open files. If all
             are being answered, others get status 503.

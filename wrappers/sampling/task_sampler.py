@@ -25,7 +25,7 @@ class TaskSampler:
         window: How many of the latest episodes of a task count, at least 1.
         min_episodes: With fewer episodes a task is always eligible, at least 1.
         explore: Probability of sampling from all tasks, so that a task outside the interval can return.
-        seed: Seed of the samples.
+        seed: Sampling seed.
 
     Raises:
         ConfigError: An option is out of its range.

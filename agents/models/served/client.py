@@ -208,7 +208,7 @@ def read_generated(
     Args:
         content: The answer.
         prompt: The prompt's token ids.
-        most: Longest completion.
+        most: Maximum completion length in tokens.
         prompt_logprobs: Whether the prompt's log-probabilities were asked for.
 
     Raises:

@@ -18,28 +18,27 @@ class ServedConfig:
     """How servers sample for a training run.
 
     Args:
-        sync: How they get new weights. ``folder``: files in a folder that they see under the same path, which always
-            works. ``adapter``: files of the low-rank adapters alone, for servers that have the model below them.
-            ``native``: files as in ``folder``, loaded by vLLM's own protocol for weights.
-            ``nccl``: from GPU to GPU by that protocol. ``ipc``: the same on one GPU.
-            ``auto``: ``adapter`` where we start the servers and train such adapters, else ``folder``.
-        folder: Where the files are written; empty for ``weights`` in the run's folder.
-        key_variable: Environment variable that holds the key of the given servers; ``TURNGYM_API_KEY`` unless given.
-        python: Python that has vLLM, for servers that we start; empty for this one.
-        devices: Numbers of the GPUs for servers that we start, each taking as many as ``tensor_parallel_size`` says;
-            empty leaves the choice to vLLM.
-        concurrency: Most requests that a server works on at the same time.
-        retries: How often a request that failed is sent again, to another server where there is one.
-        timeout: Seconds for one completion.
-        sync_timeout: Seconds for each step of handing over weights.
-        start_timeout: Seconds until a server that we start answers.
-        patience: Seconds to wait while no server can be used.
-        poll: Seconds between looks at a server, whether it is in use or left out.
-        restarts: How often each server that we start is started again.
-        max_gap: Largest difference between the log-probabilities of server and trainer on the probe after weights were
-            handed over; 0 takes what the format of the weights allows.
-        sleep: Level at which servers sleep while the learner learns, on a GPU that both use: 1 moves the weights to the
-            host's memory, 2 drops them; 0 leaves them awake.
+        sync: Transport of new weights. ``folder``: files in a shared folder, which always works. ``adapter``: only
+            adapter files, for servers that have the base model. ``native``: files as in ``folder``, loaded by vLLM's
+            weight transfer protocol. ``nccl``: GPU to GPU by that protocol. ``ipc``: the same within one GPU. ``auto``:
+            ``adapter`` for adapters on servers started by the run, else ``folder``.
+        folder: Folder of the files; empty for ``weights`` in the run folder.
+        key_variable: Environment variable with the servers' key (default: ``TURNGYM_API_KEY``).
+        python: Python interpreter with vLLM, for servers started by the run; empty for this one.
+        devices: GPU indices for servers started by the run, ``tensor_parallel_size`` each; empty leaves the choice to
+            vLLM.
+        concurrency: Maximum concurrent requests per server.
+        retries: Retries of a failed request, on another server if there is one.
+        timeout: Timeout of a completion in seconds.
+        sync_timeout: Timeout of each step of a weight sync in seconds.
+        start_timeout: Timeout for the start of a server in seconds.
+        patience: Seconds to wait for a healthy server before failing.
+        poll: Seconds between health checks of a server.
+        restarts: Maximum restarts of each server started by the run.
+        max_gap: Maximum difference between the log-probabilities of server and trainer on the probe after a weight
+            sync; 0 for the default of the weight format.
+        sleep: Sleep level of servers during updates, on a shared GPU: 1 offloads the weights to host memory, 2 drops
+            them; 0 keeps them awake.
     """
 
     sync: SyncName = "auto"

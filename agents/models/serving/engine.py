@@ -35,10 +35,10 @@ class Engine:
     Args:
         model: The model.
         weights: Its weights and adapters; those that can be loaded.
-        cache_tokens: Most tokens whose keys and values are kept; 0 takes a quarter of the device's memory.
+        cache_tokens: Size of the KV cache in tokens; 0 uses a quarter of the device's memory.
         max_rows: Completions on their way at once.
         max_waiting: Completions that may wait; more are refused.
-        longest: Longest prompt with its completion; 0 takes what the model allows.
+        longest: Maximum length of prompt plus completion; 0 for the model's limit.
 
     Raises:
         ModelError: The model's keys and values cannot be kept from turn to turn.

@@ -46,10 +46,10 @@ class PolicyServer(JsonServer):
 
     Args:
         engine: What samples.
-        host: Address to listen on; anything but the loopback needs a token.
-        port: Port to listen on; 0 for any that is free.
+        host: Address to listen on; other than loopback requires a token.
+        port: Port to listen on; 0 selects a free one.
         token: What clients send as ``Authorization: Bearer TOKEN``; empty for none.
-        max_connections: Connections at once; others are answered with status 503.
+        max_connections: Maximum number of connections; excess ones get status 503.
 
     Raises:
         ConfigError: The address can be reached from outside and there is no token.

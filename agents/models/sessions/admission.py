@@ -50,7 +50,7 @@ class Admission:
         Args:
             waiting: The queue.
             most: Limit of the batch.
-            new_tokens: Longest completion.
+            new_tokens: Maximum completion length in tokens.
 
         Raises:
             ConfigError: The budget is too small for a single request.

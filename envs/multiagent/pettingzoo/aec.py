@@ -21,7 +21,7 @@ class TableAEC(Zoo, AECEnv):  # type: ignore[misc]  # PettingZoo has no type inf
 
     Args:
         game: The rules.
-        retries: How often a seat is asked again after an invalid answer, before it forfeits the game.
+        retries: Retries after an invalid answer, before the seat forfeits.
         invalid_penalty: What each invalid answer costs the seat that gave it.
         render_mode: ``"ansi"`` to return the game as text, ``"human"`` to print it, or None.
 

@@ -47,7 +47,7 @@ class Action:
     """One action, read.
 
     Args:
-        kind: What to do.
+        kind: Action.
         place: Where: the number of an element or a point; 0 for the page as a whole.
         end: Where a drag ends.
         text: What to fill in, select, type or press, the direction of a scroll, or the answer to a dialog.

@@ -89,7 +89,7 @@ def test_help_shows_every_setting_with_its_default(capsys: pytest.CaptureFixture
     assert shown.count("(default: ") >= len(wanted) and "--gigpo" not in shown
     flat = " ".join(shown.replace("│", " ").split())
     assert "Size of the embedded model." in flat and "Settings of EPO." in flat, "groups have their sentences"
-    assert "which is learnt by self-play. (default: turngym/Sokoban-v0)" in flat and "--game" in flat
+    assert "which is trained by self-play. (default: turngym/Sokoban-v0)" in flat and "--game" in flat
     assert "Weight of the whole regulariser. (default: 0.001)" in flat
     assert "such as view=grid max_turns=20" in flat and "(default: view=coordinates max_turns=15)" in flat
 

@@ -69,24 +69,24 @@ class ClippedConfig:
     """Settings that no preset changes, because the method is defined by them."""
 
     clip_low: float = 0.2
-    """Width of the clip range below a ratio of 1."""
+    """Clip range below a ratio of 1."""
     clip_high: float = 0.2
-    """Width of the clip range above a ratio of 1."""
+    """Clip range above a ratio of 1."""
     dual_clip: float = 0.0
-    """Largest ratio that a negative advantage is multiplied by; 0 for no bound."""
+    """Maximum ratio for negative advantages; 0 for no bound."""
     ratio: RatioName = "token"
-    """What an importance ratio is taken over: a token, the product over a turn, or the geometric mean over a turn; that
-    mean is differentiated as such, or, by token, through each token's own log-probability only."""
+    """Level of the importance ratio: per token, the product over a turn, or the geometric mean over a turn,
+    differentiated as such or, by token, through each token's own log-probability only."""
     normalisation: Normalisation = "token"
-    """Over what the policy loss is averaged."""
+    """Normalisation of the policy loss."""
     entropy_coef: float = 0.0
-    """Weight of the entropy that the loss rewards."""
+    """Weight of the entropy bonus."""
     kl_coef: float = 0.0
-    """Weight of the divergence from the reference policy; above 0 a frozen copy of the policy is kept."""
+    """Weight of the KL to the reference policy; above 0 a frozen copy of the policy is kept."""
     kl_estimator: F.KLEstimator = "k3"
-    """Estimator of that divergence; a trailing + takes its value with the gradient of k2."""
+    """KL estimator; a trailing + uses its value with the gradient of k2."""
     invalid_penalty: float = 0.0
-    """Penalty for an invalid action: not understood by the environment, or not legal."""
+    """Penalty for an invalid action."""
 
     def __post_init__(self) -> None:
         within("clip_low", self.clip_low, 0, 1)

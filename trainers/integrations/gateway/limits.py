@@ -37,14 +37,14 @@ class GatewayLimits:
     """What a gateway allows.
 
     Args:
-        max_body: Bytes of a request.
+        max_body: Maximum request size in bytes.
         max_action: Bytes of an action, of a message of MCP, and of a reward that an agent gives itself.
         max_depth: Nested objects and lists in a request.
         max_choices: Answers to one request (``n``).
         max_calls: Sampled answers of one episode.
         max_at_once: Requests of one episode that are read, and answers that are sampled for it, at once.
         calls_per_second: Requests of one episode that begin in one second, on average over ten.
-        max_episodes: Open episodes.
+        max_episodes: Maximum number of open episodes.
         idle_seconds: An episode without a request for that long has ended: its agent is dead.
         max_new_tokens: Longest answer; a request for more gets that many.
         chunk: Tokens after which new requests join the batch, and stop words and streams are looked after.

@@ -68,7 +68,7 @@ def fit_head(
         loss: What is minimised.
         epochs: Passes over the episodes.
         learning_rate: AdamW's step size.
-        weight_decay: AdamW's decay.
+        weight_decay: AdamW's weight decay.
         seed: Seed of the order of episodes.
 
     Returns:

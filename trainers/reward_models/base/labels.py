@@ -26,8 +26,8 @@ def find_recipes(
         trajectories: Recorded episodes; the solved ones make the recipes.
         match: What steps are: canonical actions (``"action"``), or the states that they led to (``"state"``).
         scope: Whose solved episodes make recipes: those of the same ``"task"``, or of the whole ``"environment"``.
-        most: Recipes of each task, one for each route.
-        similarity: Share of its first steps that a recipe keeps when further solved episodes join it.
+        most: Maximum number of recipes per task, one per route.
+        similarity: Share of its initial steps that a recipe keeps when further solved episodes join it.
     """
     solved: dict[str, list[Steps]] = defaultdict(list)
     for each in trajectories:

@@ -65,7 +65,7 @@ def imitate(
         model: The policy.
         slips: Probability of a random move of the expert.
         turns: Turns that the expert plays.
-        rate: Step size.
+        rate: Learning rate.
         note: Called after each update with the share of them that is done.
     """
     played, taken = demonstrations(task, slips, turns)

@@ -58,7 +58,7 @@ class Setting:
         minibatches: Updates a pass.
         refresh_every: Iterations that are sampled with the same weights.
         iterations: Iterations of the run, for methods with a schedule over them; 0 if it is bounded by turns.
-        critic_rate: Step size of the critic, where there is one.
+        critic_rate: Learning rate of the critic, if there is one.
         copying: Probability at first that a later token of a turn repeats the one before.
         imitation: Share of the turns that an expert plays, to be imitated before reinforcement begins.
         slips: Probability of a random move of the expert.
@@ -200,7 +200,7 @@ def run(setting: Setting, method: Method, rate: float, seed: int) -> dict[str, A
     Args:
         setting: World and budget.
         method: The method.
-        rate: Step size of the policy.
+        rate: Learning rate of the policy.
         seed: Seed of the run.
     """
     torch.set_num_threads(1)

@@ -86,7 +86,7 @@ class HostPlace(Place):
 
     Args:
         files: Files of the program's folder.
-        memory_mib: Address space of the program.
+        memory_mib: Address space limit of the program.
         guardian: Ends the program when this process dies.
     """
 
