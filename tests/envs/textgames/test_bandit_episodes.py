@@ -1,12 +1,10 @@
 """Bandits turn by turn: what is shown, what is not, answers that name no arm, options and snapshots."""
 
-import json
 from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
 
-from turngym.envs.instances import split_of
 from turngym.envs.textgames.bandit.env import BernoulliBandit, GaussianBandit
 from turngym.envs.textgames.bandit.players import bonus
 from turngym.envs.textgames.bandit.scenarios import SCENARIOS
@@ -134,26 +132,6 @@ def test_other_hidden_facts_change_only_what_is_not_seen(kind: Kind) -> None:
         assert twin.step("red")[1] == env.step("red")[1] and twin.instance == env.instance
         before = env._info(), env.pulls, env.rewards, list(env.counts), list(env.sums)
     assert len(means) > 3
-
-
-@BOTH
-def test_splits_share_no_instance(kind: Kind) -> None:
-    for split in ("train", "dev", "test"):
-        env = kind(split=split)
-        for seed in range(30):
-            env.reset(seed=seed)
-            assert split_of(env.instance) == split
-
-
-@pytest.mark.parametrize("change", [{"pulled": [9]}, {"pulled": [1]}, {"hidden": [0.5]}, {"keys": [1]}])
-def test_a_damaged_snapshot_is_refused(change: dict[str, Any]) -> None:
-    env = BernoulliBandit()
-    env.reset(seed=0)
-    content = json.loads(env.snapshot())
-    content["state"].update(change)
-    with pytest.raises(ConfigError, match="damaged snapshot"):
-        env.restore(json.dumps(content).encode())
-    assert env.step("blue")[4]["action_is_valid"]
 
 
 def test_nothing_is_left_to_choose_after_the_end() -> None:

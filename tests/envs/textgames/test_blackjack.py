@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from turngym.envs.instances import split_of
 from turngym.envs.textgames.blackjack.env import ACTIONS, Blackjack
 from turngym.envs.textgames.blackjack.rules import outcomes
 from turngym.envs.textgames.blackjack.solver import WINS, game_value
@@ -182,33 +181,6 @@ def test_deals_that_no_play_can_tell_apart_are_one_instance() -> None:
     assert env._name(other) == env._name(env._deal) == env.instance
     pictures = [13 if rank == 10 else rank for rank in env._deal]
     assert env._name(pictures) == env.instance, "pictures and tens count the same"
-
-
-def test_splits_share_no_deal() -> None:
-    for split in ("train", "dev", "test"):
-        env = Blackjack(split=split)
-        for seed in range(40):
-            env.reset(seed=seed)
-            assert split_of(env.instance) == split
-
-
-@pytest.mark.parametrize(
-    "change", [{"deal": [1, 2, 3]}, {"deal": [14] * 40}, {"hits": 99}, {"hits": "one"}, {"has_stood": 1}]
-)
-def test_a_damaged_snapshot_is_refused(change: dict[str, Any]) -> None:
-    env = dealt(Blackjack(), 10, 5, 9, 7)
-    content = json.loads(env.snapshot())
-    content["state"].update(change)
-    with pytest.raises(ConfigError, match="damaged snapshot"):
-        env.restore(json.dumps(content).encode())
-    assert env.step("hit")[0].startswith("You hold 10 5 10 (25)")
-
-
-def test_turn_limit_truncates() -> None:
-    env = dealt(Blackjack(max_turns=2), 2, 2, 9, 7, 2, 2)
-    env.step("hit")
-    *_, terminated, truncated, info = env.step("what?")
-    assert (terminated, truncated, info["success"]) == (False, True, 0)
 
 
 def test_instructions_tell_the_deck() -> None:

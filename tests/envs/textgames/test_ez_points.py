@@ -260,18 +260,6 @@ def test_hands_of_four_cards_are_held_out_by_their_values() -> None:
     assert len(hands["test"]) > 25
 
 
-@pytest.mark.parametrize("state", [{"ranks": [4]}, {"ranks": [4, 14]}, {"tokens": None}])
-def test_a_damaged_snapshot_is_refused(state: dict[str, Any]) -> None:
-    env = holding(EZPoints(), 4, 8)
-    content = json.loads(env.snapshot())
-    content["state"] |= state
-    with pytest.raises(ConfigError, match="damaged snapshot"):
-        env.restore(json.dumps(content).encode())
-    content["state"] = {"ranks": [4, 8], "tokens": ["9"]}
-    with pytest.raises(ConfigError, match="damaged snapshot"):
-        env.restore(json.dumps(content).encode())
-
-
 def test_instructions_name_cards_target_operators_and_pictures() -> None:
     two, four = EZPoints().instructions, EZPoints(**POINTS24, faces="rank").instructions
     assert "2 cards" in two and "exactly 12" in two and "+ *" in two and "bracket" not in two

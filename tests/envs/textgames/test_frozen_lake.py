@@ -7,10 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from turngym.envs.instances import split_of
 from turngym.envs.textgames.frozen_lake.env import FrozenLake
 from turngym.envs.textgames.frozen_lake.rules import (
     MOVES,
@@ -240,45 +237,6 @@ def test_unknown_action_is_answered_and_does_not_slip() -> None:
     assert env.np_random.bit_generator.state == before
 
 
-@settings(max_examples=60)
-@given(st.lists(st.text() | st.sampled_from(MOVES), max_size=20), st.booleans())
-def test_any_text_is_accepted(actions: list[str], slippery: bool) -> None:
-    env = FrozenLake(slippery=slippery, max_turns=100, view="coordinates")
-    env.reset(seed=1)
-    for action in actions:
-        _, _, terminated, _, info = env.step(action)
-        assert info["action_is_valid"] == (action.strip().lower() in MOVES)
-        assert 0 <= info["progress"] <= 1
-        if terminated:
-            break
-
-
-@pytest.mark.parametrize("slippery", [False, True])
-def test_a_branch_from_a_snapshot_equals_the_original(slippery: bool) -> None:
-    """Slips included: the generator is part of the snapshot."""
-    options: dict[str, Any] = {"size": 8, "hole_share": 0.0, "slippery": slippery, "max_turns": 50}
-    env, branch = FrozenLake(**options), FrozenLake(**options)
-    env.reset(seed=4)
-    env.step("left")
-    assert branch.restore(env.snapshot()) == (env._observation, env._info())
-    for move in ("up", "up", "left", "what?", "down", "right"):
-        assert env.step(move) == branch.step(move)
-    assert env.snapshot() == branch.snapshot()
-
-
-def test_splits_share_no_instance() -> None:
-    seen: dict[str, set[str]] = {}
-    for split in ("train", "dev", "test"):
-        env = FrozenLake(split=split)
-        seen[split] = set()
-        for seed in range(300):
-            env.reset(seed=seed)
-            assert split_of(env.instance) == split
-            seen[split].add(env.instance_hash)
-    assert not seen["train"] & seen["dev"] and not seen["train"] & seen["test"] and not seen["dev"] & seen["test"]
-    assert min(map(len, seen.values())) > 250
-
-
 def test_instructions_tell_of_the_slips() -> None:
     assert "slippery" in FrozenLake(slippery=True).instructions
     assert "slippery" not in FrozenLake().instructions
@@ -305,8 +263,3 @@ def test_option_out_of_range_is_refused(options: dict[str, Any], message: str) -
 def test_a_lake_that_cannot_exist_is_named() -> None:
     with pytest.raises(ValueError, match="no lake of size 3 with 0 holes and a goal at most 0 moves away"):
         draw_lake(np.random.default_rng(0), 3, 0, 0)
-
-
-def test_a_named_task_is_refused() -> None:
-    with pytest.raises(ValueError, match="pick an instance by seed"):
-        FrozenLake().reset(options={"task": 3})

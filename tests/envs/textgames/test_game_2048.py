@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turngym.envs.instances import split_of
 from turngym.envs.textgames.game_2048 import rules as rules
 from turngym.envs.textgames.game_2048.env import Game2048
 from turngym.envs.textgames.game_2048.rules import (
@@ -255,68 +254,6 @@ def test_hidden_tiles_change_and_the_past_stays() -> None:
     assert changed > 5
 
 
-def test_a_branch_from_a_snapshot_equals_the_original() -> None:
-    env, branch = Game2048(), Game2048()
-    env.reset(seed=4)
-    for _ in range(10):
-        env.step(env.legal_actions()[0])
-    env.resample_hidden()
-    assert branch.restore(env.snapshot()) == (env._observation, env._info())
-    for move in ("up", "up", "left", "what?", "down", "right") * 3:
-        assert env.step(move) == branch.step(move)
-    assert env.snapshot() == branch.snapshot()
-
-
-@pytest.mark.parametrize(
-    "state",
-    [
-        {"board": [0] * 15},
-        {"board": [9] + [0] * 15},
-        {"board": [-1] + [0] * 15},
-        {"board": "board"},
-        {"board": [1.5] * 16},
-        {"keys": []},
-        {"keys": [[0, "key"]]},
-        {"num_tiles": None},
-        {"points": "many"},
-    ],
-)
-def test_damaged_snapshot_is_refused(state: dict[str, Any]) -> None:
-    env = Game2048()
-    env.reset(seed=0)
-    content = json.loads(env.snapshot())
-    content["state"] |= state
-    before = env._text
-    with pytest.raises(ValueError, match="damaged snapshot"):
-        env.restore(json.dumps(content).encode())
-    assert env._text == before
-
-
-@settings(max_examples=40)
-@given(st.lists(st.text() | st.sampled_from(MOVES), max_size=20))
-def test_any_text_is_accepted(actions: list[str]) -> None:
-    env = Game2048()
-    env.reset(seed=1)
-    for action in actions:
-        _, _, terminated, _, info = env.step(action)
-        assert info["action_is_valid"] == (action.strip().lower() in MOVES)
-        assert 0 < info["progress"] <= 1
-        if terminated:
-            break
-
-
-def test_splits_share_no_instance() -> None:
-    seen: dict[str, set[str]] = {}
-    for split in ("train", "dev", "test"):
-        env = Game2048(split=split)
-        seen[split] = set()
-        for seed in range(100):
-            env.reset(seed=seed)
-            assert split_of(env.instance) == split
-            seen[split].add(env.instance_hash)
-    assert sum(map(len, seen.values())) == len(set().union(*seen.values())) == 300
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -331,8 +268,3 @@ def test_splits_share_no_instance() -> None:
 def test_option_out_of_range_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Game2048(**options)
-
-
-def test_a_named_task_is_refused() -> None:
-    with pytest.raises(ValueError, match="pick an instance by seed"):
-        Game2048().reset(options={"task": 3})

@@ -156,13 +156,6 @@ def test_a_resampled_number_can_be_any_that_fits() -> None:
     assert seen == {2, 3, 4, 5, 6}
 
 
-def test_turn_limit_truncates() -> None:
-    env = hiding(GuessTheNumber(1, 3, max_turns=2), 3)
-    assert env.step("1")[3] is False
-    *_, terminated, truncated, info = env.step("1")
-    assert (terminated, truncated, info["success"]) == (False, True, 0)
-
-
 def test_instructions_name_range_and_limit() -> None:
     text = GuessTheNumber(5, 20, max_turns=6).instructions
     assert "from 5 to 20 " in text.replace(".", " ") and "6 guesses" in text

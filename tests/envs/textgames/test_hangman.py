@@ -219,28 +219,9 @@ def test_only_words_of_three_letters_are_too_few_for_splits() -> None:
     assert Hangman(3, 4).finite_instances is None
 
 
-@pytest.mark.parametrize("state", [{"hidden": "zzzzz"}, {"guessed": "1"}, {"wrong": ["1"]}, {"wrong": 3}])
-def test_a_damaged_snapshot_is_refused(state: dict[str, Any]) -> None:
-    env = Hangman()
-    env.reset(seed=0)
-    before = env.snapshot()
-    content = json.loads(before)
-    content["state"] |= state
-    with pytest.raises(ValueError, match="damaged snapshot"):
-        env.restore(json.dumps(content).encode())
-    assert env.snapshot() == before
-
-
 def test_instructions_name_lengths_and_lives() -> None:
     assert "of 5 to 8 letters" in Hangman().instructions and "you have 8" in Hangman().instructions
     assert "of 7 letters" in Hangman(7, 7).instructions
-
-
-def test_turn_limit_truncates() -> None:
-    env = hiding(Hangman(max_turns=2), "letter")
-    assert env.step("e")[3] is False
-    *_, terminated, truncated, info = env.step("e")
-    assert (terminated, truncated, info["success"]) == (False, True, 0)
 
 
 @pytest.mark.parametrize(

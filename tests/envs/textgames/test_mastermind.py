@@ -159,29 +159,6 @@ def test_every_code_is_drawn() -> None:
     assert codes == set(all_codes(Kind(2, 3, repeats=True))) and env.finite_instances == 9
 
 
-def test_a_branch_from_a_snapshot_equals_the_original() -> None:
-    env, branch = Mastermind(view="board"), Mastermind(view="board")
-    env.reset(seed=4)
-    env.step("1122")
-    env.step("1122")
-    assert branch.restore(env.snapshot()) == (env._observation, env._info())
-    for action in ("3344", "x", env.expert_action()):
-        assert env.step(action) == branch.step(action)
-    assert env.snapshot() == branch.snapshot()
-
-
-@pytest.mark.parametrize("state", [{"hidden": "1217"}, {"guesses": ["12"]}, {"guesses": [5]}, {"guesses": None}])
-def test_a_damaged_snapshot_is_refused(state: dict[str, Any]) -> None:
-    env = Mastermind()
-    env.reset(seed=0)
-    before = env.snapshot()
-    content = json.loads(before)
-    content["state"] |= state
-    with pytest.raises(ValueError, match="damaged snapshot"):
-        env.restore(json.dumps(content).encode())
-    assert env.snapshot() == before
-
-
 def test_picture_shows_digits_and_pegs_of_the_last_guesses() -> None:
     env = hiding(Mastermind(image=True, max_turns=20), "1213")
     first = env.step("1122")[0]
@@ -203,13 +180,6 @@ def test_instructions_give_a_legal_example() -> None:
     assert "No digit occurs twice" in env.instructions and "more than once" in Mastermind().instructions
     env.reset(seed=0)
     assert env.step(env.instructions.split("example: ")[1])[4]["action_is_valid"]
-
-
-def test_turn_limit_truncates() -> None:
-    env = hiding(Mastermind(max_turns=2), "1213")
-    assert env.step("1122")[3] is False
-    *_, terminated, truncated, info = env.step("no code")
-    assert (terminated, truncated, info["success"]) == (False, True, 0)
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from turngym.envs.instances import split_of
 from turngym.envs.textgames.maze.env import Maze
 from turngym.envs.textgames.maze.rules import MOVES, distances, doors, offsets, rooms
 
@@ -189,18 +186,6 @@ def test_seen_goal_stays_where_it_is() -> None:
         assert env._goal == MAZE.index("G")
 
 
-@pytest.mark.parametrize("options", [{}, NEAR, {**NEAR, "view": "seen"}])
-def test_a_branch_from_a_snapshot_equals_the_original(options: dict[str, Any]) -> None:
-    env, branch = Maze(**options), Maze(**options)
-    env.reset(seed=4)
-    for _ in range(5):
-        env.step(env.expert_action())
-    assert branch.restore(env.snapshot()) == (env._observation, env._info())
-    for move in ("up", "left", "what?", "down", "right", "up", "down"):
-        assert env.step(move) == branch.step(move)
-    assert env.snapshot() == branch.snapshot()
-
-
 @pytest.mark.parametrize(
     "state",
     [
@@ -227,31 +212,6 @@ def test_damaged_map_is_refused(known: object) -> None:
     content["state"]["known"] = known
     with pytest.raises(ValueError, match="damaged snapshot"):
         env.restore(json.dumps(content).encode())
-
-
-@settings(max_examples=40)
-@given(st.lists(st.text() | st.sampled_from(MOVES), max_size=20), st.sampled_from(["map", "seen", "near"]))
-def test_any_text_is_accepted(actions: list[str], view: str) -> None:
-    env = Maze(view=view, max_turns=100)
-    env.reset(seed=1)
-    for action in actions:
-        _, _, terminated, _, info = env.step(action)
-        assert info["action_is_valid"] == (action.strip().lower() in MOVES)
-        assert 0 <= info["progress"] <= 1
-        if terminated:
-            break
-
-
-def test_splits_share_no_instance() -> None:
-    seen: dict[str, set[str]] = {}
-    for split in ("train", "dev", "test"):
-        env = Maze(split=split)
-        seen[split] = set()
-        for seed in range(100):
-            env.reset(seed=seed)
-            assert split_of(env.instance) == split
-            seen[split].add(env.instance_hash)
-    assert sum(map(len, seen.values())) == len(set().union(*seen.values())) > 290
 
 
 def test_instructions_fit_the_view() -> None:

@@ -4,10 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from turngym.envs.instances import split_of
 from turngym.envs.textgames.minesweeper.env import Minesweeper
 from turngym.envs.textgames.minesweeper.rules import Grid
 
@@ -227,70 +224,6 @@ def test_expert_guesses_when_nothing_is_certain() -> None:
         over = terminated or truncated
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_a_branch_from_a_snapshot_equals_the_original(seed: int) -> None:
-    env, branch = Minesweeper(), Minesweeper()
-    env.reset(seed=seed)
-    env.step(env.legal_actions()[-1])
-    env.step(env.expert_action())
-    assert branch.restore(env.snapshot()) == (env._observation, env._info())
-    for _ in range(4):
-        action = env.expert_action()
-        assert env.step(action) == branch.step(action)
-    while env._running:
-        assert env.step(env.legal_actions()[0]) == branch.step(branch.legal_actions()[0])
-    assert env.snapshot() == branch.snapshot()
-    assert branch.restore(env.snapshot()) == (env._observation, env._info())
-
-
-@pytest.mark.parametrize(
-    "state",
-    [
-        {"mines": "1"},
-        {"mines": "f" * 40},
-        {"mines": "z"},
-        {"mines": "7000"},
-        {"open": [999]},
-        {"open": [0]},
-        {"flags": None},
-        {"start": 16},
-    ],
-)
-def test_damaged_snapshot_is_refused(state: dict[str, Any]) -> None:
-    env = placed(Minesweeper(**SMALL), *MINES)
-    content = json.loads(env.snapshot())
-    content["state"] |= state
-    with pytest.raises(ValueError, match="damaged snapshot"):
-        env.restore(json.dumps(content).encode())
-    assert env._text == START and env.step("reveal 4 4")[2]
-
-
-@settings(max_examples=40)
-@given(st.lists(st.text() | st.from_regex(r"(reveal|flag) [0-9] [0-9]", fullmatch=True), max_size=20))
-def test_any_text_is_accepted(actions: list[str]) -> None:
-    env = Minesweeper()
-    env.reset(seed=1)
-    for action in actions:
-        is_legal = action in env.legal_actions()
-        _, _, terminated, _, info = env.step(action)
-        assert info["action_is_valid"] or not is_legal
-        assert 0 <= info["progress"] <= 1
-        if terminated:
-            break
-
-
-def test_splits_share_no_instance() -> None:
-    seen: dict[str, set[str]] = {}
-    for split in ("train", "dev", "test"):
-        env = Minesweeper(split=split)
-        seen[split] = set()
-        for seed in range(100):
-            env.reset(seed=seed)
-            assert split_of(env.instance) == split
-            seen[split].add(env.instance_hash)
-    assert sum(map(len, seen.values())) == len(set().union(*seen.values())) == 300
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -305,8 +238,3 @@ def test_splits_share_no_instance() -> None:
 def test_option_out_of_range_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Minesweeper(**options)
-
-
-def test_a_named_task_is_refused() -> None:
-    with pytest.raises(ValueError, match="pick an instance by seed"):
-        Minesweeper().reset(options={"task": 3})

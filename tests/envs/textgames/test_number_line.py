@@ -107,13 +107,6 @@ def test_progress_grows_with_every_step_of_the_expert() -> None:
     assert shares[-1] == 1.0 and all(later > earlier for earlier, later in pairwise(shares))
 
 
-def test_turn_limit_truncates() -> None:
-    env = start(NumberLine(highest=2, max_turns=2), 0, 2)
-    env.step("-")
-    *_, terminated, truncated, info = env.step("+")
-    assert (terminated, truncated, info["success"]) == (False, True, 0)
-
-
 def test_the_picture_shows_both_places() -> None:
     env = start(NumberLine(render_mode="ansi"), 1, 4)
     assert env.render() == ".P..G.\nYou are at 1. The target is 4."

@@ -186,16 +186,6 @@ def test_the_fewest_clues_are_reached(size: int) -> None:
         assert len(solutions(parse_grid(env.instance), size)) == 1
 
 
-def test_puzzles_differ_and_splits_share_none() -> None:
-    seen: dict[str, str] = {}
-    for split in ("train", "dev", "test"):
-        env = Sudoku(4, split=split)
-        for seed in range(60):
-            env.reset(seed=seed)
-            assert seen.setdefault(env.instance, split) == split
-    assert len(seen) > 150
-
-
 def test_progress_never_falls() -> None:
     env = Sudoku(6)
     for seed in range(20):
@@ -206,35 +196,6 @@ def test_progress_never_falls() -> None:
             shares.append(info["progress"])
         assert all(later >= earlier for earlier, later in pairwise(shares))
         assert (shares[-1] == 1) == (info["success"] == 1)
-
-
-@pytest.mark.parametrize("wrong", ["keep", "refuse"])
-def test_a_branch_from_a_snapshot_equals_the_original(wrong: str) -> None:
-    env, branch = Sudoku(wrong=wrong), Sudoku(wrong=wrong)
-    env.reset(seed=4)
-    env.step(env.expert_action())
-    before = env.snapshot()
-    for name in env.legal_actions():
-        if env._solution[moves(9).all[name][0]] != int(name[-1]) and not env.step(name)[2]:
-            break
-        env.restore(before)
-    assert env.turn == 2, "a wrong value that is no dead end at once"
-    assert branch.restore(env.snapshot()) == (env._observation, env._info())
-    for action in ("x", "1 1 1", env.expert_action()):
-        assert env.step(action) == branch.step(action)
-    assert env.snapshot() == branch.snapshot()
-
-
-@pytest.mark.parametrize("state", [{"puzzle": "1 2"}, {"grid": "a"}, {"solution": "9 " * 16}, {"grid": 3}])
-def test_a_damaged_snapshot_is_refused(state: dict[str, Any]) -> None:
-    env = Sudoku(4)
-    env.reset(seed=0)
-    before = env.snapshot()
-    content = json.loads(before)
-    content["state"] |= state
-    with pytest.raises(ValueError, match="damaged snapshot"):
-        env.restore(json.dumps(content).encode())
-    assert env.snapshot() == before
 
 
 def test_picture_tells_clues_from_filled_cells() -> None:

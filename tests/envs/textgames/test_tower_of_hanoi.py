@@ -170,16 +170,6 @@ def test_any_text_is_accepted_and_discs_stay_ordered(actions: list[str]) -> None
             break
 
 
-def test_a_branch_from_a_snapshot_equals_the_original() -> None:
-    env, branch = TowerOfHanoi(4, "random"), TowerOfHanoi(4, "random")
-    env.reset(seed=4)
-    env.step(env.expert_action())
-    assert branch.restore(env.snapshot()) == (env._observation, env._info())
-    for action in ("A B", "B C", "x", env.expert_action()):
-        assert env.step(action) == branch.step(action)
-    assert env.snapshot() == branch.snapshot()
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

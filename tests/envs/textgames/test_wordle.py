@@ -145,29 +145,6 @@ def test_words_of_three_letters_are_too_few_for_splits() -> None:
     assert Wordle(3).finite_instances == len(words(3)) and Wordle().finite_instances is None
 
 
-def test_a_branch_from_a_snapshot_equals_the_original() -> None:
-    env, branch = Wordle(view="board"), Wordle(view="board")
-    env.reset(seed=4)
-    env.step("crane")
-    env.step("crane")
-    assert branch.restore(env.snapshot()) == (env._observation, env._info())
-    for action in ("house", "x", env.expert_action()):
-        assert env.step(action) == branch.step(action)
-    assert env.snapshot() == branch.snapshot()
-
-
-@pytest.mark.parametrize("state", [{"hidden": "zzzzz"}, {"guesses": ["toolong"]}, {"guesses": [5]}, {"guesses": None}])
-def test_a_damaged_snapshot_is_refused(state: dict[str, Any]) -> None:
-    env = Wordle()
-    env.reset(seed=0)
-    before = env.snapshot()
-    content = json.loads(before)
-    content["state"] |= state
-    with pytest.raises(ValueError, match="damaged snapshot"):
-        env.restore(json.dumps(content).encode())
-    assert env.snapshot() == before
-
-
 def test_picture_colours_letters_by_their_marks() -> None:
     env = hiding(Wordle(image=True, render_mode="rgb_array"), "speed")
     observation = env.step("apple")[0]
@@ -195,13 +172,6 @@ def test_instructions_name_length_limit_and_rule() -> None:
     text = Wordle(6, max_turns=8).instructions
     assert "6 letters" in text and "8 guesses" in text and "must fit" not in text
     assert "must fit all marks" in Wordle(strict=True).instructions
-
-
-def test_turn_limit_truncates() -> None:
-    env = hiding(Wordle(max_turns=2), "speed")
-    assert env.step("crane")[3] is False
-    *_, terminated, truncated, info = env.step("crane")
-    assert (terminated, truncated, info["success"]) == (False, True, 0)
 
 
 @pytest.mark.parametrize(
