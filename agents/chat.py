@@ -31,7 +31,7 @@ class Message:
 
     Args:
         role: Who speaks.
-        text: What they say.
+        text: Their text.
         image: A picture that goes with it, [H, W, 3].
     """
 
@@ -48,7 +48,7 @@ class Ask:
         messages: The conversation so far.
         episode: Number of the episode, part of the sampling key.
         turn: Position of the turn in the episode, likewise.
-        purpose: What the answer is for, likewise: ``action``, or a word such as ``summary``.
+        purpose: Purpose of the completion: ``action``, or a name such as ``summary``.
     """
 
     messages: tuple[Message, ...]
@@ -62,8 +62,8 @@ class Reply:
     """The answer to a call.
 
     Args:
-        text: What the model wrote; empty if there is no answer.
-        usage: What it cost.
+        text: Text of the model; empty if there is no completion.
+        usage: Cost of the call.
         reasoning: Reasoning that a server sent apart from the answer.
         prompt_ids: Token ids of the prompt, if known.
         completion_ids: Token ids exactly as sampled.
@@ -86,11 +86,11 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a model wrote besides its actions, such as a summary or its reasoning; kept with its turn.
+    """Text of a model besides its actions, such as a summary or its reasoning; stored with its turn.
 
     Args:
-        purpose: What it was for.
-        text: What it wrote.
+        purpose: Purpose of the call.
+        text: Text of the completion.
     """
 
     purpose: str
@@ -110,13 +110,13 @@ class ChatModel(ABC):
     """The part of a language-model agent that prompting styles need."""
 
     prompt: PromptConfig
-    """What goes into a prompt, and how long it may be."""
+    """Content and length limit of a prompt."""
     format: str
     """Name of the action format."""
 
     @property
     def prompts_text(self) -> str:
-        """What prompts show and how actions are written, in one line."""
+        """Description of prompts and action format, in one line."""
         own = "in the environment's own notation, else " if self.format == AUTO else ""
         written = action_format(self.format).instruction.removeprefix("write the action ").removesuffix(".")
         return f"{mode_text(self.prompt)}; actions are written {own}{written}"

@@ -31,7 +31,7 @@ class Request:
         slot: Slot of the vector.
         episode: Number of the episode; agents key their memory by it.
         turn: Position of the turn in the episode, from 0.
-        observation: What the agent may see now.
+        observation: Current observation.
         info: The environment's info table for this observation.
         instructions: Rules and answer format.
         image: The picture in the observation, [H, W, 3], if it has one.
@@ -75,8 +75,8 @@ class Decision:
         prompt_ids: Token ids of the whole prompt; empty for agents without tokens.
         completion_ids: Token ids exactly as sampled.
         logprobs: The sampler's log-probability of each completion token, temperature included.
-        usage: What the answer cost, if the agent counts that itself.
-        notes: What a model wrote besides the answer, such as a summary.
+        usage: Cost of the answer, if the agent counts it.
+        notes: Other text of the model, such as a summary.
         entropies: Entropy of the distribution of each completion token as a share of the largest possible one, where
             the agent was asked for it.
         fault: Why there is no answer, such as a prompt that could not be built; it ends this episode and no other.

@@ -1,4 +1,4 @@
-"""What goes into a prompt, as plain text: nothing here needs a tokenizer."""
+"""Prompt settings and text, without a tokenizer."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from turngym.arithmetic import float_sum
 from turngym.columns import Value
 
 TruncationReason: TypeAlias = Literal["", "environment", "context", "fault"]
-"""What cut an episode off: its environment (mostly the turn limit), a prompt that does not fit, or a fault."""
+"""Reason for truncation: the environment (mostly the turn limit), a prompt that does not fit, or a fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Turn:
     """One prompt, one completion, one step of the environment.
 
     Args:
-        observation: What the agent saw.
+        observation: Observation of the agent.
         anchor: The anchor state before the action.
         action: The action text that went to the environment.
         completion: The text that the agent produced, reasoning included.
@@ -63,8 +63,8 @@ class Turn:
         reward: Reward of this turn.
         action_is_valid: Whether the environment understood the action and it was legal.
         agent: The seat that acted.
-        usage: What the completion cost; None if not counted.
-        notes: What a model wrote besides the completion, such as a summary.
+        usage: Cost of the completion; None if not counted.
+        notes: Other text of the model, such as a summary.
         staleness: Iterations of training between the policy that sampled and the one that samples now; 0 when fresh.
         policy_version: Iteration whose policy sampled the turn; -1 if unknown.
         entropies: Entropy of the distribution that each token was sampled from, as a share of the largest possible one;
@@ -107,19 +107,19 @@ class Trajectory:
     """The turns of one agent in one episode, in order, and how the episode ended.
 
     Args:
-        spec: What was asked for.
+        spec: Request.
         env_id: The environment.
         instance: Hash of the task instance's canonical text.
         turns: The turns in order.
         terminated: The rules ended the episode.
         truncated: Something outside of the rules ended it.
-        truncation_reason: What that was; empty where the episode was not truncated. ``context`` means that the next
-            prompt did not fit, so that the episode has no turn where that was the first one.
+        truncation_reason: Reason of the truncation; empty without one. ``context`` means that the next prompt did not
+            fit; if it was the first, the episode has no turn.
         truncation_detail: With the reason ``context``: how long the prompt was, and the way out.
         success: 1 solved, 0 not, -1 unknown (the episode did not end).
         score: The benchmark's number.
-        fault: What broke; a faulted episode enters neither loss nor statistics.
-        final_observation: What was seen after the last action.
+        fault: Cause of the fault; a faulted episode enters neither loss nor statistics.
+        final_observation: Observation after the last action.
         final_prompt_ids: The prompt that would have come next; kept for truncated episodes, for the critic. Empty if it
             does not fit: the critic's value of the last turn's prompt is used instead.
         final_pictures: The pictures in that prompt.

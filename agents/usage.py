@@ -1,4 +1,4 @@
-"""What an agent's answers cost: tokens, calls, retries, seconds and money, for a turn, an episode or an evaluation."""
+"""Cost of an agent's answers: tokens, calls, retries, seconds and money, per turn, episode or evaluation."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class Entry(NamedTuple):
     Args:
         package: Name and version of the package; empty if unknown.
         name: Name of the entry point.
-        value: What it names: ``"package.module"`` or ``"package.module:function"``.
+        value: Target: ``"package.module"`` or ``"package.module:function"``.
         point: The entry point, to load it; None where it is not to be loaded.
         error: Why not.
     """

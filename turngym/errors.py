@@ -94,8 +94,8 @@ class DivergenceError(TurngymError, RuntimeError):
     """Training produced a number that is not finite, or went where a guard stops it.
 
     Args:
-        message: What happened, and the way out.
-        kind: What went wrong, in one word: reward, advantage, loss, gradient, weights, faults or divergence.
+        message: Error and remedy.
+        kind: Kind of error: reward, advantage, loss, gradient, weights, faults or divergence.
         where: Facts about where it was first seen, such as environment, episode and turn.
     """
 
@@ -109,7 +109,7 @@ class RunStopped(TurngymError, RuntimeError):
     """Training had to stop; the message is the diagnosis in words.
 
     Args:
-        message: What happened, where it was first seen, what is kept, what to try.
+        message: Description, location, saved data and suggested remedies.
         diagnosis: The same as a value that JSON can hold; it lies in ``diagnosis.json`` of the run folder too.
     """
 

@@ -42,8 +42,8 @@ class Wanted:
     """The kind of object that a name must stand for.
 
     Args:
-        noun: What it is called, such as ``"an agent"``.
-        form: What it must be: ``"a class of turngym.agents.core.Agent"``.
+        noun: Kind, such as ``"an agent"``.
+        form: Required type, such as ``"a class of turngym.agents.core.Agent"``.
         accepts: Whether an object is one.
     """
 
@@ -113,7 +113,7 @@ def load_object(text: str, wanted: Wanted, registry: Registry[Any] | None = None
 
     Args:
         text: ``"path/to/file.py:Name"``, ``"module:Name"``, or ``"module:id"``.
-        wanted: What it must be.
+        wanted: Required type.
         registry: Where the module may have registered it under an id.
 
     Raises:

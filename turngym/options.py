@@ -50,7 +50,7 @@ class Rule(NamedTuple):
     """Restriction of a value, written as an argument of ``Annotated``.
 
     Args:
-        words: What a value must be, after "must be a number".
+        words: Requirement on a value, after "must be a number".
         holds: Whether a value obeys.
         choices: All values that obey, where they are few.
     """
@@ -94,7 +94,7 @@ class OptionError(ConfigError):
     Args:
         option: Its name.
         problem: The rest of the sentence, such as ``"must be even, got 3."``
-        owner: What has the option.
+        owner: Owner of the option.
     """
 
     _sentence = "{option}{of} {problem}"
@@ -116,7 +116,7 @@ class UnknownOption(OptionError):
 
 
 class Kind(NamedTuple):
-    """What a value must be.
+    """Requirement on a value.
 
     Args:
         noun: The type in words.
@@ -137,7 +137,7 @@ class Kind(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What a value must be, in words: ``"a whole number in [1, 9]"``."""
+        """Requirement on a value: ``"a whole number in [1, 9]"``."""
         rules = " and ".join(rule.words for rule in self.rules)
         return rules if self.choices else f"{self.noun} {rules}".rstrip()
 
@@ -189,7 +189,7 @@ class Options:
         """Return the options, with the name of their owner in every error.
 
         Args:
-            owner: What has the options.
+            owner: Owner of the options.
             given: Options by name.
             positional: Values of the first fields that the class itself declares.
 

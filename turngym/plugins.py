@@ -29,7 +29,7 @@ OURS = "turngym"
 """The origin of what comes with turngym, and the namespace of its ids."""
 ENVIRONMENT, GAME = "environment", "game"
 KINDS = (ENVIRONMENT, GAME, "algorithm", "agent", "suite", "wrapper", "player", "verifier", "reward model")
-"""What an entry point can be for: one of the name ``algorithms`` is imported when an algorithm is asked for."""
+"""Kinds of entry points: one named ``algorithms`` is imported when an algorithm is requested."""
 _MOST_NAMED = 10
 """How many plug-ins that could not be loaded a warning names."""
 _SLOW_SECONDS = 10.0
@@ -46,7 +46,7 @@ class Plugin:
 
     Args:
         name: Its name.
-        value: What it names: ``"package.module"`` or ``"package.module:function"``.
+        value: Target: ``"package.module"`` or ``"package.module:function"``.
         package: Name and version of the package that it is installed with; empty if unknown.
         added: Kind and name of all that it registered.
         error: Why it could not be loaded; empty if it could.
@@ -212,7 +212,7 @@ def taken(kind: str, name: str, first: str, second: str) -> ConfigError:
     """Return the error for a name that is given twice; if neither is turngym's, both are refused.
 
     Args:
-        kind: What it is, such as ``"environment"``.
+        kind: Kind, such as ``"environment"``.
         name: The name.
         first: The module that has registered it.
         second: The module that registers it now.

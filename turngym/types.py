@@ -31,7 +31,7 @@ class Info(TypedDict):
     score: float
     """The benchmark's number for the episode so far."""
     fault: str
-    """What broke, empty if nothing did."""
+    """Cause of the fault, empty if there is none."""
     columns: NotRequired[Mapping[str, float | str]]
     """Named finite numbers and texts about the turn just taken, for training methods and for whoever reads
     trajectories: at most 64 names and 100,000 characters. A number whose name begins with ``reward/`` is a part of the

@@ -248,7 +248,7 @@ class TextWrapper(Passing, RecordConstructorArgs, Declared):
 
     @cached_property
     def _checked(self) -> dict[str, JSONValue]:
-        """What a snapshot must agree with: the name, and those of the options that matter."""
+        """Properties that a snapshot must match: the name, and those of the relevant options."""
         return {"name": self.name, "options": plain({k: v for k, v in self.options.items() if k not in self.unchecked})}
 
     @property

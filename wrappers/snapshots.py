@@ -58,7 +58,7 @@ def told(wrappers: list[JSONValue]) -> str:
 def has_shape(content: Mapping[str, Any], like: Mapping[str, Any]) -> bool:
     """Return whether everything is there with its type, and nothing within ``like`` is missing.
 
-    What is None in ``like`` may be anything.
+    Parts of ``like`` that are None may be anything.
 
     >>> has_shape({"turns": 3, "pairs": []}, {"turns": 0}), has_shape({"turns": "3"}, {"turns": 0})
     (True, False)

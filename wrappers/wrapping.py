@@ -44,7 +44,7 @@ class Wrapping:
 
         Args:
             text: The specification.
-            kind: What is specified, for messages: styles of prompting are written the same way.
+            kind: Kind of specification for messages: prompt styles use the same syntax.
 
         Raises:
             ConfigError: An option has no value, or stands there twice.

@@ -15,7 +15,7 @@ from turngym.errors import ConfigError, SnapshotUnsupported, error_text
 
 
 class Restored(NamedTuple):
-    """What an environment showed when its state was restored, or the fault that prevented it."""
+    """Observation of a restored environment, or the fault that prevented restoring."""
 
     text: str
     image: NDArray[np.uint8] | None

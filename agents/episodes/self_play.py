@@ -85,9 +85,9 @@ class SelfPlay:
     Args:
         game: Makes the rules; called once per table.
         num_tables: How many games are played at once.
-        env_id: What trajectories call the game.
+        env_id: Name of the game in trajectories.
         retries: How often a seat may retry after an invalid answer.
-        invalid_penalty: What each invalid answer costs the seat that gave it.
+        invalid_penalty: Penalty of a seat per invalid answer.
         joint_views: Whether turns record what all seats together know, for a centralised critic.
         final_prompts: Whether truncated trajectories keep the prompt that would have come next, which critics read.
     """

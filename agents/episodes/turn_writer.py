@@ -51,8 +51,8 @@ class TurnWriter:
         """Begin a turn with what was seen and what was decided, and return it; :meth:`earned` completes it.
 
         Args:
-            request: What the agent was shown.
-            decision: What it answered.
+            request: Observation of the agent.
+            decision: Answer of the agent.
             latency: Seconds that it took, for agents that do not count their own costs.
             columns: Columns of the turn that are known by now, besides those of the decision.
             snapshot: State of the environment before.
@@ -112,10 +112,10 @@ class TurnWriter:
         """Close the trajectory of an episode that its environment ended, or that broke.
 
         Args:
-            observation: What was seen last.
+            observation: Last observation.
             info: The last info table.
             terminated: Whether the rules ended it; it is truncated otherwise.
-            fault: What broke.
+            fault: Cause of the fault.
             columns: Columns of the episode.
         """
         closed = self.trajectory
@@ -128,7 +128,7 @@ class TurnWriter:
         """Close the trajectory of an episode whose next prompt does not fit: not solved, and with the score 0 at most.
 
         Args:
-            request: What the agent was to be shown.
+            request: Observation meant for the agent.
             why: How long the prompt is, and the way out.
         """
         closed = self.trajectory

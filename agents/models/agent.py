@@ -78,7 +78,7 @@ class ModelAgent(Agent, ChatModel):
         Args:
             request: The request.
             prompt: Its prompt.
-            completion: What was sampled.
+            completion: Sampled completion.
         """
         text = self.text_of(completion.ids)
         action = self.format_of(request).action_of(text, self.thinking)
@@ -183,7 +183,7 @@ class ModelAgent(Agent, ChatModel):
         """Remember an observation and its answer.
 
         Args:
-            request: What was answered.
+            request: Answer.
             action: The action in the answer.
             completion: The answer.
             prompt: The prompt's tokens.

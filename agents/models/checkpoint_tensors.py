@@ -69,7 +69,7 @@ def read_into(folder: Path, part: str, targets: Mapping[str, Tensor]) -> None:
     Args:
         folder: The checkpoint.
         part: The part.
-        targets: What is filled.
+        targets: Target that is filled.
     """
     if is_in_pieces(folder, part):
         _entries(folder / part)

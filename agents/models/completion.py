@@ -1,4 +1,4 @@
-"""What a generation backend is asked for and what it returns."""
+"""Requests and results of generation backends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from turngym.agents.sampling import Sampling
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a backend sampled for a prompt.
+    """Completion sampled by a backend.
 
     Args:
         ids: Token ids.

@@ -22,8 +22,8 @@ def last_logits(network: PreTrainedModel, cache: Cache, **inputs: Any) -> Tensor
 
     Args:
         network: A causal language model.
-        cache: What it has seen of the rows so far; it is extended.
-        inputs: What it is called with.
+        cache: Tokens of the rows computed so far; extended in place.
+        inputs: Argument.
     """
     head = network.get_output_embeddings()
     hook = head.register_forward_pre_hook(_contiguous) if isinstance(head, nn.Module) else None

@@ -38,7 +38,7 @@ transformers_logging.disable_progress_bar()  # no progress bars for loading and 
 
 
 class Vocabulary(Protocol):
-    """What an agent must know of its model, independent of the generation backend."""
+    """Model properties that an agent needs, independent of the generation backend."""
 
     @property
     def tokenizer(self) -> PreTrainedTokenizerBase:
@@ -209,8 +209,8 @@ def load_model(
 def set_format(network: torch.nn.Module, dtype: torch.dtype) -> None:
     """Change the format of a network's weights, and only of those.
 
-    What is computed from its configuration, such as the frequencies of rotary positions, stays as it is: in 16 bits the
-    positions of long sequences would be wrong.
+    Buffers computed from the configuration, such as rotary frequencies, are unchanged: in 16 bits the positions of long
+    sequences would be wrong.
     """
     for tensor in network.state_dict(keep_vars=True).values():
         if tensor.is_floating_point():
@@ -337,7 +337,7 @@ def require_same_tokens(model: Vocabulary, other: Vocabulary, name: str) -> None
     Args:
         model: The model whose tokens are read.
         other: A model that is to read them too.
-        name: What the other one is, such as ``reference``.
+        name: Role of the other tokenizer, such as ``reference``.
 
     Raises:
         ConfigError: Their tokenizers differ; the message shows where.

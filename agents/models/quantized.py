@@ -36,7 +36,7 @@ def quantized_arguments(name: str, dtype: torch.dtype, device: torch.device) -> 
 
     Args:
         name: The format; not ``none``.
-        dtype: What is computed in, and the format of all other weights.
+        dtype: Compute precision, and format of all other weights.
         device: Where the network lies; it is quantized there.
     """
     from transformers import BitsAndBytesConfig

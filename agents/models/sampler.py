@@ -69,7 +69,7 @@ class Sampler:
 
     @property
     def counts(self) -> CacheCounts:
-        """What became of the prompts' tokens so far."""
+        """Counts of prompt tokens so far, by origin."""
         return self._counts if self._sessions is None else self._sessions.counts
 
     def __call__(

@@ -45,7 +45,7 @@ class ModelSettings:
         temperature: Sampling temperature in training.
         top_p: Nucleus share in training.
         prompt: Fields of :class:`PromptConfig`.
-        stage: What the model is: ``trained``, ``warm-up``, ``control`` or ``checkpoint``.
+        stage: Stage of the model: ``trained``, ``warm-up``, ``control`` or ``checkpoint``.
         turngym: Version that trained it.
     """
 

@@ -104,7 +104,7 @@ def make_agent(description: str, settings: AgentSettings | None = None) -> Agent
     Args:
         description: ``"name"`` or ``"name:argument"`` of an agent, or ``"module:Name"`` or
             ``"path/to/file.py:Name"`` for a custom agent.
-        settings: What it is made with; if not given, those its model was trained with, see :func:`settings_for`.
+        settings: Its settings; by default those of the model's training, see :func:`settings_for`.
 
     Raises:
         UnknownName: There is no such agent, module, file, or name in it.
@@ -143,7 +143,7 @@ def own_agent(description: str, settings: AgentSettings) -> Agent:
 
     Args:
         description: ``"module:Name"``, ``"module:id"`` or ``"path/to/file.py:Name"``.
-        settings: What it is made with.
+        settings: Its settings.
 
     Raises:
         UnknownName: There is no such module, file, or name in it.

@@ -16,7 +16,7 @@ def make(argument: str, settings: AgentSettings) -> Agent:
 
     Args:
         argument: Where it is: ``"package.module.Name"``, ``"package.module:Name"`` or ``"path/to/file.py:Name"``.
-        settings: What it is called with, if it takes an argument.
+        settings: Its argument, if it takes one.
 
     Raises:
         ConfigError: The path is no dotted path, or what it makes is no agent.

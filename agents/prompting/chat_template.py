@@ -52,7 +52,7 @@ class RenderTooLarge(RenderLimit):
 
 
 RENDER_ERRORS = (TemplateError, TypeError, ValueError, KeyError, IndexError)
-"""What templates raise for conversations they do not support."""
+"""Exceptions raised by templates for unsupported conversations."""
 _PROBE = "\u241fprobe\u241f"
 _THOUGHT = "\u241fthought\u241f"
 _NOW = re.compile(r"""strftime_now\(\s*(["'])([^"'\\]*)\1\s*\)""")

@@ -49,7 +49,7 @@ class Continuation:
 
         Args:
             last: The last token of the completion, which may be an end token or not.
-            shown: What the user says next.
+            shown: Next user message.
             turns: Number of turns before that.
         """
         ids = self._ids_of(shown, max(turns, 1) if self._counts_turns else 1)

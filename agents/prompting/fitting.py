@@ -16,8 +16,8 @@ class PastTurn(NamedTuple):
     """A past turn, as later prompts show it.
 
     Args:
-        observation: What was seen.
-        answer: What is shown of the answer.
+        observation: Observation.
+        answer: Visible part of the answer.
         action: The action in it.
         ids: The answer's tokens exactly as sampled, if known.
     """

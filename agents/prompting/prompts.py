@@ -33,7 +33,7 @@ _TRUST: Mapping[str, Trust] = {"system": "marks", "assistant": "marks"}
 
 @dataclass
 class Memory:
-    """What an agent remembers of one episode.
+    """Memory of an agent for one episode.
 
     Args:
         turns: The earlier turns.
@@ -90,8 +90,8 @@ class PromptBuilder:
         """Return the prompt for the next completion.
 
         Args:
-            memory: What is remembered of the episode.
-            observation: What is seen now.
+            memory: Memory of the episode.
+            observation: Current observation.
             info: Its info table.
             instructions: The rules.
             answer: Sentence about the answer format, appended to the rules.

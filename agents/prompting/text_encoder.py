@@ -22,7 +22,7 @@ Render: TypeAlias = Callable[[Sequence[str]], str]
 Trust: TypeAlias = Literal["none", "marks"]
 """Which control tokens a content may contain: none, or those that are not special tokens, such as ``<think>``."""
 _STRICTER = (re.compile(r"[^\w\s]"), re.compile(r".", re.DOTALL))
-"""What to split off if a tokenizer's normaliser turns other texts into control tokens: punctuation, then everything."""
+"""Split rule for tokenizers whose normaliser turns other texts into control tokens: punctuation, then everything."""
 _REPLACEMENT = "\ufffd"
 
 

@@ -48,7 +48,7 @@ class ServerAgent(EagerAgent, ChatModel):
         sampling: Temperature, top-p, longest completion.
         format: Name of the action format.
         seed: Seeds each request and each wait, together with episode, turn and attempt.
-        prices: What tokens cost; None if unknown.
+        prices: Token prices; None if unknown.
     """
 
     def __init__(

@@ -47,8 +47,8 @@ class ServerPrompts:
     """Builds messages, and keeps the memory that they are built from.
 
     Args:
-        config: What goes into a prompt; with ``fit=auto``, turns are left out only after the server refused a prompt,
-            and never the first one.
+        config: Prompt settings; with ``fit=auto``, turns are dropped only after the server rejected a prompt, and never
+            the first one.
         format_of: Returns the action format of a request, whose sentence is appended to the rules.
         escape: Whether control tokens in observations are escaped.
     """

@@ -41,7 +41,7 @@ class Verdict:
 
     Args:
         score: The higher the better; NaN if it could not be judged.
-        usage: What the verdict cost.
+        usage: Cost of the verdict.
     """
 
     score: float
@@ -60,7 +60,7 @@ class MakeVerifier(Protocol):
 
         Args:
             argument: The text after the colon.
-            settings: What the agent was made with.
+            settings: Settings of the agent.
             agent: Who plays.
         """
         ...
@@ -100,7 +100,7 @@ def own_verifier(description: str, settings: AgentSettings, agent: Agent) -> Ver
 
     Args:
         description: ``"module:Name"``, ``"module:id"`` or ``"path/to/file.py:Name"``.
-        settings: What it is made with, if it takes an argument.
+        settings: Its argument, if it takes one.
         agent: Who plays, for a verifier that the module registers.
 
     Raises:
@@ -115,7 +115,7 @@ def own_verifier(description: str, settings: AgentSettings, agent: Agent) -> Ver
 def blinded(trajectory: Trajectory) -> Trajectory:
     """Return an attempt without what only the environment knows: rewards, success, score and how it ended.
 
-    What the player saw and wrote stays, and so does the progress, which environments compute from known facts alone.
+    Observations and actions are unchanged, and so is the progress, which environments compute from known facts only.
     """
     turns = [dataclasses.replace(turn, reward=0.0) for turn in trajectory.turns]
     return dataclasses.replace(

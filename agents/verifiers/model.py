@@ -110,7 +110,7 @@ def make(argument: str, settings: AgentSettings, agent: Agent) -> ModelVerifier:
 
     Args:
         argument: The agent whose model is asked, such as ``openai:MODEL@URL``; empty for the one that plays.
-        settings: What the agent was made with; the verifier decodes greedily.
+        settings: Settings of the agent; the verifier decodes greedily.
         agent: Who plays.
 
     Raises:

@@ -17,7 +17,7 @@ def make(argument: str, settings: AgentSettings, agent: Agent) -> Verifier:
 
     Args:
         argument: The folder.
-        settings: What the agent was made with.
+        settings: Settings of the agent.
         agent: Who plays.
 
     Raises:

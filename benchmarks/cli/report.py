@@ -95,4 +95,4 @@ WRITERS: Mapping[Kind, Callable[[Path, Path], None]] = {
     "evaluation": _write_evaluation,
     "tournament": _write_tournament,
 }
-"""What a folder holds -> writes its page."""
+"""Writer of the page, by kind of folder."""

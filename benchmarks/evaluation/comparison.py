@@ -73,8 +73,8 @@ class Comparison:
     """A comparison of two submissions.
 
     Args:
-        suite: What both played.
-        metric: What counts.
+        suite: Tasks that both played.
+        metric: Metric.
         names: How the two are called.
         environments: Label -> difference.
         overall: The mean over the environments with equal weights.

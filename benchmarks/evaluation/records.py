@@ -1,4 +1,4 @@
-"""What the folder of an evaluation holds: everything needed to check and to repeat it.
+"""Files of an evaluation's folder: everything needed to verify and repeat it.
 
 ``metadata.json`` (who and when), ``config.json`` (what was asked, with a hash of each environment's behaviour),
 ``episodes.jsonl`` (one line an episode), ``transcripts.jsonl`` (every turn), ``baselines.jsonl`` (the episodes of the
@@ -43,17 +43,17 @@ class Evaluation:
     """A finished evaluation: the result, and everything its folder records about it.
 
     Args:
-        result: What was found.
+        result: Findings.
         seeds: The seeds of each entry.
         agent_name: How the agent was asked for.
         agent: The agent.
-        settings: What it was made with.
+        settings: Its settings.
         execution: How the episodes were run: vector backend, schedule and so on.
         started: When, in UTC.
         finished: When, in UTC.
         baselines: Results of other agents on the same tasks, by name.
         repeats: Attempts at each task.
-        usage: What the agent used in all episodes together.
+        usage: Total usage of the agent over all episodes.
         unplayed: Label -> episodes that were asked for and not begun.
         verifier: The verifier that scored the episodes, where one did.
     """
@@ -116,7 +116,7 @@ def configuration(
         plan: The episodes.
         agent_name: How the agent was asked for.
         agent: The agent.
-        settings: What it was made with.
+        settings: Its settings.
         execution: How the episodes are run.
         hashes: Hash of each environment's behaviour.
         verifier: The verifier that scores the episodes; empty where none does.
@@ -187,7 +187,7 @@ def episode_row(
         rules: Hash of its behaviour.
         agent_name: How the agent was asked for.
         started: When the evaluation began, in UTC.
-        verdict: What a verifier said of it.
+        verdict: Verdict of a verifier.
         in_order: Whether it depends on the tries at its task that came before it.
     """
     record = record_of(trajectory)

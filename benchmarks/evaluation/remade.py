@@ -16,7 +16,7 @@ from turngym.errors import TurngymError
 from turngym.wrappers.wrapping import Wrapping, is_left_out, wrapper_misfit, wrapper_refusal
 
 CANNOT_BE_MADE = (TurngymError, TypeError, ValueError, OverflowError, gymnasium.error.Error)
-"""What an environment raises whose options make no sense."""
+"""Exceptions of environments for invalid options."""
 _MOST_WRAPPERS, _MOST_RESET_OPTIONS, _LONGEST = 20, 20, 200
 
 

@@ -48,7 +48,7 @@ class EvaluationRun:
         plan: The episodes.
         agent: Who plays.
         agent_name: How the agent was asked for.
-        settings: What it was made with.
+        settings: Its settings.
         execution: How the episodes are run.
         baselines: Name -> agent that plays the same episodes, for comparison.
         out: The folder; None writes nothing.

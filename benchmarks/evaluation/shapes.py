@@ -22,7 +22,7 @@ class MalformedData:
 
     Args:
         place: File, and line or key.
-        message: What was expected and what is there.
+        message: Expected and found values.
     """
 
     place: str

@@ -99,12 +99,12 @@ _NOTE: Kinds = {"purpose": str, "text": str}
 
 @dataclass(frozen=True)
 class Submission:
-    """What a submission folder holds.
+    """Contents of a submission folder.
 
     Args:
         path: The folder.
         metadata: Who and when.
-        config: What was asked for.
+        config: Requested environments.
         results: The numbers.
         episodes: One record an episode.
         transcripts: Every turn of each episode; None where the folder has none.

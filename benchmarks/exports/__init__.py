@@ -24,7 +24,7 @@ class Export(Protocol):
         """Write files and return them.
 
         Args:
-            submission: What was read.
+            submission: Content read.
             out: File or folder to write.
 
         Raises:
@@ -40,7 +40,7 @@ def export(folder: StrPath, format: str, out: StrPath) -> list[Path]:
     """Write a submission folder in another format and return the files.
 
     Args:
-        folder: What ``turngym eval ... --out FOLDER`` wrote.
+        folder: Folder written by ``turngym eval ... --out FOLDER``.
         format: A name of :data:`EXPORTS`.
         out: Where to; what kind it is depends on the format.
 

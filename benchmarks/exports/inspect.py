@@ -31,7 +31,7 @@ def export_inspect(submission: Submission, out: Path) -> list[Path]:
     """Write a log of Inspect AI.
 
     Args:
-        submission: What was read.
+        submission: Content read.
         out: A file that ends with ``.json`` or ``.eval``.
 
     Raises:

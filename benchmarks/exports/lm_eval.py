@@ -28,7 +28,7 @@ def export_lm_eval(submission: Submission, out: Path) -> list[Path]:
     """Write results and samples as lm-evaluation-harness does: into a folder named after the model.
 
     Args:
-        submission: What was read.
+        submission: Content read.
         out: A folder, like the harness's ``--output_path``.
 
     Raises:

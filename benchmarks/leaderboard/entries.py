@@ -1,4 +1,4 @@
-"""What a leaderboard shows of one submission, computed from its episodes.
+"""Leaderboard entry of one submission, computed from its episodes.
 
 ``results.json`` is not read for it: whether that follows from the episodes is what ``turngym verify`` tells.
 """
@@ -34,12 +34,12 @@ class Entry:
 
     Args:
         folder: Where it lies.
-        submission: What the folder holds.
+        submission: Contents of the folder.
         results: Label -> numbers of that environment.
-        usage: What the agent used in all episodes together.
+        usage: Total usage of the agent over all episodes.
         repeated: ``pass@k``, ``pass^k``, and ``chosen_of_N`` and its like where a verifier chose, with equal weights.
         is_complete: Whether every task has as many episodes as were asked for.
-        verification: What checking it found; None if it was not checked.
+        verification: Result of the verification; None if it was not verified.
     """
 
     folder: Path
@@ -57,7 +57,7 @@ class Entry:
 
     @property
     def metric(self) -> str:
-        """What counts in its suite."""
+        """Metric of its suite."""
         return str(self.submission.config["suite"]["metric"])
 
     @property
@@ -67,7 +67,7 @@ class Entry:
 
     @property
     def status(self) -> str:
-        """What is known of its truth: ``not checked``, ``self-reported`` or ``replayed``."""
+        """Verification label: ``not checked``, ``self-reported`` or ``replayed``."""
         return "not checked" if self.verification is None else self.verification.label
 
     @property

@@ -54,12 +54,12 @@ class Group:
 
     @property
     def metric(self) -> str:
-        """What counts."""
+        """Metric."""
         return self.entries[0].metric
 
     @property
     def protocol(self) -> str:
-        """What else an agent had to keep to."""
+        """Further requirements on an agent."""
         return str(self.entries[0].submission.config["suite"]["protocol"])
 
     @property

@@ -77,7 +77,7 @@ def board_table(group: Group, keys: Sequence[str]) -> Table:
 
     Args:
         group: The submissions.
-        keys: What marks each of them on the page.
+        keys: Marker of each on the page.
     """
     columns = [column for column, _ in _columns(group)]
     makers = [make for _, make in _columns(group)]

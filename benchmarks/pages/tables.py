@@ -71,7 +71,7 @@ class Column:
         name: Its head.
         first: In which direction it is sorted first; None for a column that cannot be sorted.
         is_number: Whether it is set flush right.
-        title: What it means, where the head alone does not say it.
+        title: Explanation, if the heading is not enough.
     """
 
     name: str
@@ -99,8 +99,8 @@ class Cell:
     """A cell.
 
     Args:
-        text: What it shows.
-        value: What it is sorted by; None is last in either direction.
+        text: Content.
+        value: Sort key; None is last in either direction.
         kind: CSS class of the text.
         link: Place on the page that the text links to.
         note: A quiet line below the text.
@@ -118,7 +118,7 @@ class Cell:
 
     @property
     def order(self) -> float | str | None:
-        """What the cell is sorted by; None for no number."""
+        """Sort key of the cell; None for no number."""
         is_nan = isinstance(self.value, float) and math.isnan(self.value)
         return None if is_nan else self.value
 
@@ -128,7 +128,7 @@ class Line:
     """A row of a sortable table.
 
     Args:
-        key: What marks everything on the page that belongs to it, for the filter.
+        key: Marker of all its elements on the page, for the filter.
         cells: A cell for each column.
         words: Words by which the filter finds it, beside those that it shows.
     """
@@ -143,7 +143,7 @@ class Table:
     """A sortable table.
 
     Args:
-        caption: What it shows.
+        caption: Content.
         columns: Its columns.
         lines: Its rows, in the order that they have without a script.
         sorted_by: Column by which they are in order, if they are.
@@ -160,7 +160,7 @@ def estimate_cell(estimate: Estimate | None, axis: Axis, scale: float = 1.0, dig
 
     Args:
         estimate: The number; None where there is none.
-        axis: What the bar shows, in the units of the estimate.
+        axis: Value of the bar in units of the estimate.
         scale: The figures show the number times this.
         digits: Digits after the point.
     """
@@ -216,7 +216,7 @@ class FacetRow(NamedTuple):
     """The bar of one agent.
 
     Args:
-        key: What marks the agent's rows on the page.
+        key: Marker of the agent's rows on the page.
         name: Name of the agent.
         figure: Its number.
         hint: The number in words, with its interval.
@@ -243,7 +243,7 @@ def facet(title: str, rows: Sequence[tuple[str, str, Estimate]], axis: Axis, sca
     Args:
         title: The heading.
         rows: Key and name of each agent, and its number.
-        axis: What the bars show.
+        axis: Values of the bars.
         scale: The figures show the numbers times this.
         digits: Digits after the point.
     """

@@ -29,12 +29,12 @@ _MAX_ITERATIONS, _TOLERANCE = 200, 1e-8
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What came of one game between two teams.
+    """Result of one game between two teams.
 
     Args:
         first: Members of one team; a member may occur several times.
         second: Members of the other.
-        points: What the first team got, in [0, 1]: 1 won, 0.5 drew, 0 lost.
+        points: Result of the first team, in [0, 1]: 1 won, 0.5 drew, 0 lost.
         block: Games of one block depend on one another: they share a seed.
         weight: How much it counts; less than 1 where one game gives several comparisons.
     """

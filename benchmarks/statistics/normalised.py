@@ -18,8 +18,8 @@ def normalised(value: Estimate, low: float, high: float) -> Estimate:
 
     Args:
         value: The number.
-        low: What becomes 0.
-        high: What becomes 100; another number than ``low``.
+        low: Value mapped to 0.
+        high: Value mapped to 100; different from ``low``.
 
     >>> normalised(Estimate(0.5, 0.1, 0.3, 0.7, 10, 10, "Wilson"), 0.25, 0.75).value
     50.0

@@ -1,4 +1,4 @@
-"""What the runs of a study say: a mean with its interval for each arm, a verdict with its power for each claim."""
+"""Results of a study: a mean with its interval per arm, a verdict with its power per claim."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ArmOutcome:
 
 @dataclass(frozen=True)
 class ClaimOutcome:
-    """What paired differences say of a claim.
+    """Verdict of paired differences on a claim.
 
     Args:
         claim: The claim.
@@ -70,7 +70,7 @@ class Outcome:
     Args:
         plan: The plan.
         arms: Arm -> its values, without arms of which no run is finished.
-        claims: What is known of the claims, without those that have no pair.
+        claims: Known results of the claims, without those that have no pair.
     """
 
     plan: Plan

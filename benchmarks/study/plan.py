@@ -20,7 +20,7 @@ _LARGEST, _MOST_SEEDS = 2**16, 10_000
 
 
 class Side(NamedTuple):
-    """What is compared: an arm in the evaluation of the plan, or in another one."""
+    """Quantity to compare: an arm in the evaluation of the plan, or in another one."""
 
     arm: str
     evaluation: str = ""
@@ -53,17 +53,17 @@ class Job(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """What a study compares, decided before it runs.
+    """Plan of a study, fixed before it runs.
 
     Args:
         name: Name of the study, that of its file.
-        title: What it is about, in a line.
+        title: Summary in one line.
         seeds: Seeds that every arm runs with, so that arms are compared in pairs.
         arms: Arm -> options of ``turngym train``, those that all arms share included.
         claims: Pairs of arms, the better one first; ``arm:control-greedy`` compares another evaluation of an arm.
         about: More about it.
         evaluation: Evaluation of a run that is compared: ``final`` or ``control``, ``-greedy`` or ``-sampled``.
-        metric: What is compared: ``success``, ``score`` or ``reward_sum``.
+        metric: Metric to compare: ``success``, ``score`` or ``reward_sum``.
         effect: Smallest difference that matters; a claim whose interval lies below it does not hold.
     """
 

@@ -90,8 +90,8 @@ class Suite:
         version: Counts up with every change that makes results differ.
         description: One sentence.
         entries: The environments.
-        metric: What counts: the share of solved tasks, or the benchmark's number.
-        protocol: What else an agent must keep to for results to compare.
+        metric: Metric: the share of solved tasks, or the benchmark's number.
+        protocol: Further requirements on an agent for comparable results.
         families: Family -> labels of its entries, for pages that show results by family.
     """
 
@@ -145,7 +145,7 @@ def find_suite(target: str) -> Suite | None:
 
 @dataclass(frozen=True)
 class SuiteResult:
-    """What the evaluation of a suite found.
+    """Result of the evaluation of a suite.
 
     Args:
         suite: The suite.

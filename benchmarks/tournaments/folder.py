@@ -27,7 +27,7 @@ class TournamentFolder:
 
     Args:
         path: The folder; None stores nothing.
-        plan: What the tournament is, as JSON can hold it.
+        plan: Definition of the tournament, as JSON.
         resume: Go on with what the folder holds.
 
     Raises:

@@ -42,7 +42,7 @@ class Match:
 
     @property
     def key(self) -> str:
-        r"""What no other game of the schedule has; a comma inside of a name is marked.
+        r"""Key unique to a game of the schedule; a comma within a name is escaped.
 
         >>> Match(3, 17, ("random", "minimax")).key
         '3:random,minimax'

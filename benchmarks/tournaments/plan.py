@@ -1,4 +1,4 @@
-"""What a tournament is: everything that its result depends on."""
+"""Definition of a tournament: everything that its result depends on."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TournamentPlan:
         sides: Whether a player has a strength for each side (``"apart"``) or one (``"alike"``); ``"auto"`` takes sides
             for alike where all seats decide at once and nobody has a role.
         retries: Retries after an invalid answer.
-        agents: What agents are made with.
+        agents: Settings of the agents.
         trained: Player -> fields of ``agents`` that are others for it, as its model was trained with those.
     """
 

@@ -42,7 +42,7 @@ def play_tournament(
     """Play a tournament, or what is left of it, and rate its players.
 
     Args:
-        plan: What is played.
+        plan: Game to play.
         folder: Where games and results are stored, one line a game as soon as it is over; nothing is unless given.
         resume: Go on with the tournament in that folder. It may have fewer blocks than the plan, or not have begun.
         tables: How many games are played at once.
@@ -94,7 +94,7 @@ def play_matches(
     Every agent is asked once a cycle for all its seats at all tables.
 
     Args:
-        plan: What is played.
+        plan: Game to play.
         roster: Makes the players.
         matches: The games.
         tables: How many are played at once.

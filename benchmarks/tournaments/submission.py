@@ -53,7 +53,7 @@ class PlayedTournament:
 
     Args:
         path: The folder.
-        plan: What was asked for.
+        plan: Requested environments.
         results: The numbers.
         games: One record a game.
     """

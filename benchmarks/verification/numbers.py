@@ -235,7 +235,7 @@ def played_baseline_findings(submission: Submission, suite: Suite) -> Iterator[F
     """Play the random and the expert baseline again and yield where their numbers are others.
 
     Args:
-        submission: What was read.
+        submission: Content read.
         suite: What was played.
     """
     seed = submission.config["sampling"].get("seed", 0)

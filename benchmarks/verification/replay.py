@@ -46,7 +46,7 @@ def replay_sample(submission: Submission, share: float, seed: int, seconds: floa
     """Play a drawn share of each environment's episodes again, and the others as far as time allows, claims first.
 
     Args:
-        submission: What was read.
+        submission: Content read.
         share: Share of the episodes, in (0, 1]; at least one of each environment.
         seed: Which episodes are drawn; who made the submission must not know it beforehand.
         seconds: Time for each environment; :data:`SECONDS` unless given. Claims are successes, or all episodes where

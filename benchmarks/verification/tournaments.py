@@ -149,7 +149,7 @@ def replay_games(
     """Play games again, from their seeds and actions: all of them as far as time allows, in a drawn order.
 
     Args:
-        tournament: What was read.
+        tournament: Content read.
         plan: Its plan.
         share: Share of the games that did not break, in (0, 1], that is played however long it takes; at least one.
         seed: In which order games are drawn.

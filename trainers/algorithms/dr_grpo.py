@@ -24,7 +24,7 @@ class DrGRPOConfig(GroupConfig):
     normalisation: Normalisation = "trajectory_sum"
     """Over what the policy loss is averaged: token terms are summed inside an episode, then averaged over episodes."""
     constant: float = 3000.0
-    """What every term is divided by besides: about the most tokens that an episode can have, the same for all."""
+    """Additional divisor of every term: about the maximum number of tokens of an episode."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

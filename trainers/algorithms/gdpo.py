@@ -46,7 +46,7 @@ class GDPOConfig(OutcomeConfig):
     epsilon: float = 1e-6
     """Added to the standard deviation of a part."""
     whiten_over: WhitenOver = "token"
-    """What the last normalisation counts once: a token, so that long episodes weigh more, or a trajectory."""
+    """Unit of the final normalisation: a token, so that long episodes weigh more, or a trajectory."""
     batch_epsilon: float = 1e-4
     """Added to the standard deviation over trajectories."""
 

@@ -28,7 +28,7 @@ class GSPOConfig(GroupConfig):
     clip_high: float = 4e-4
     """Clip range above a ratio of 1."""
     ratio: RatioName = "turn_geometric"
-    """What an importance ratio is taken over: the geometric mean over a turn, or that mean by token for GSPO-token."""
+    """Level of the importance ratio: the geometric mean over a turn, or that mean by token for GSPO-token."""
     normalisation: Normalisation = "turn"
     """Over what the policy loss is averaged: every completion weighs the same."""
 

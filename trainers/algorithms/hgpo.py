@@ -37,7 +37,7 @@ class HGPOConfig(GroupConfig):
     invalid_penalty: float = 0.1
     """Penalty for an invalid action."""
     over: Over = "rows"
-    """What mean and deviation of the base group count once: a trajectory, or a turn, as the released code has it."""
+    """Unit of mean and standard deviation of the base group: a trajectory, or a turn, as in the released code."""
     history: int = 2
     """How many earlier anchors a turn may have in common with others; 0 compares by the current anchor alone."""
     alpha: float = 1.0

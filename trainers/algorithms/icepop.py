@@ -37,7 +37,7 @@ class IcePopConfig(CorrectionConfig):
     high: float = 5.0
     """The largest ratio that stays."""
     level: Level = "token"
-    """What a ratio is taken over: a token, or the product over a turn or over an episode, which its tokens share."""
+    """Level of the ratio: a token, or the product over a turn or episode, shared by its tokens."""
     normalise: bool = False
     """Whether weights are divided by their mean over the batch, in which masked tokens count as 0."""
 

@@ -32,12 +32,12 @@ class MISConfig(CorrectionConfig):
     """Settings of masked importance sampling."""
 
     level: Level = "episode"
-    """What stays or leaves as a whole: a token, a turn or an episode."""
+    """Unit that is kept or masked as a whole: a token, a turn or an episode."""
     by: F.Reduction = "mean"
     """How it is judged: by the mean over its tokens, of ratios the geometric one; by the sum, of ratios their product,
     which grows with length; or, with k2 and k3, by its worst token."""
     divergence: F.Divergence = "ratio"
-    """What is judged: the ratio, k2 (half of the squared log-ratio), or k3 (ratio - 1 - log-ratio)."""
+    """Measure of the deviation: the ratio, k2 (half of the squared log-ratio), or k3 (ratio - 1 - log-ratio)."""
     low: float = 0.99
     """The smallest ratio that stays."""
     high: float = 1.01

@@ -36,7 +36,7 @@ class ReMax(RewardKLMethod[ReMaxConfig]):
 
     @property
     def needs(self) -> frozenset[Need]:
-        """What the method needs, and greedy episodes."""
+        """Needs of the method, and greedy episodes."""
         return super().needs | {Need.GREEDY}
 
     def collect(self, rollout: Rollout) -> list[Trajectory]:

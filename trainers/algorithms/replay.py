@@ -51,7 +51,7 @@ class ReplayConfig:
 
 @dataclass
 class Kept:
-    """What may be replayed: one success, or the group that it was played in.
+    """Stored candidate for replay: one success, or the group in which it was played.
 
     Args:
         episodes: The episodes.

@@ -36,7 +36,7 @@ class StratifiedGRPOConfig(GroupConfig):
     alpha: float = 0.5
     """Weight of the episode among its stratum; the rest is its weight among the group."""
     by: By = "turns"
-    """What the episodes of a stratum have in common: the number of turns, or of turns with a valid action."""
+    """Common property of a stratum: the number of turns, or of turns with a valid action."""
     scale_by_std: bool = True
     """Whether both parts are divided by their standard deviation or only centred."""
 

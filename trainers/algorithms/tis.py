@@ -27,7 +27,7 @@ class TISConfig:
     """Settings of truncated importance sampling."""
 
     level: Level = "token"
-    """What a weight is taken over: a token, or the product over a turn or over an episode, which its tokens share."""
+    """Level of the weight: a token, or the product over a turn or episode, shared by its tokens."""
     cap: float = 2.0
     """The largest weight."""
     normalise: bool = False

@@ -39,7 +39,7 @@ class TurnPPOConfig(CriticConfig):
     lam: float = 0.9
     """Decay of generalised advantage estimation over turns."""
     ratio: RatioName = "turn_product"
-    """What an importance ratio is taken over; the paper's is the product over the turn."""
+    """Level of the importance ratio; the paper uses the product over the turn."""
     normalisation: Normalisation = "trajectory"
     """Over what the policy loss is averaged, once each turn's surrogate is shared out among its tokens."""
     value_position: ValuePosition = "turn_start"

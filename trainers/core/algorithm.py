@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ConfigT = TypeVar("ConfigT")
 
 Normalisation: TypeAlias = Literal["token", "turn", "turn_sum", "trajectory", "trajectory_sum", "nested", "group"]
-"""What a loss is averaged over.
+"""Unit over which a loss is averaged.
 
 ``token``: every sampled token of the batch weighs the same. ``turn``: every turn weighs the same, its tokens share it.
 ``turn_sum``: token terms are summed inside a turn, then averaged over turns. ``trajectory``: every trajectory weighs
@@ -41,7 +41,7 @@ new episode for each :class:`~turngym.agents.trajectory.Branch`, in that order: 
 
 
 class Need(enum.Enum):
-    """What an algorithm requires the trainer to compute."""
+    """Requirements of an algorithm on the trainer."""
 
     VALUES = "values"
     REFERENCE_LOGPROBS = "reference_logprobs"
@@ -67,7 +67,7 @@ class Credit:
         returns: Critic's target at each token, nan where the critic is not trained; None without a critic.
         metrics: Numbers to log, such as how many groups had shrunk to one member.
         columns: Name -> further numbers or texts of each token that the loss needs.
-        state: What ``update_state`` needs once the batch has been trained on.
+        state: State for ``update_state`` after the batch has been trained on.
         masked: Tokens that leave the loss, and the averages that it is made of; None if all stay.
     """
 
@@ -156,7 +156,7 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True)
 class LossOutput:
-    """What a loss returns.
+    """Result of a loss.
 
     Args:
         terms: Name -> term; their sum is minimised.
@@ -174,7 +174,7 @@ class LossOutput:
 
 
 class Gradients(NamedTuple):
-    """What ``transform_gradients`` returns.
+    """Result of ``transform_gradients``.
 
     Args:
         values: The gradient to apply to each parameter of the policy.
@@ -211,7 +211,7 @@ class Algorithm(ABC, Generic[ConfigT]):
     @property
     @abstractmethod
     def needs(self) -> frozenset[Need]:
-        """What the trainer must compute for this method with this configuration."""
+        """Inputs that the trainer must compute for this configuration."""
 
     @property
     @abstractmethod

@@ -46,7 +46,7 @@ def masked(table: TurnTable, trajectories: Sequence[Trajectory], exclusion: Excl
 
     Args:
         table: The table of the trajectories.
-        trajectories: What :func:`kept` returned.
+        trajectories: Result of :func:`kept`.
         exclusion: How to handle what was cut off.
     """
     if "mask" not in exclusion:

@@ -46,7 +46,7 @@ def unpacked(content: Mapping[str, Any], branch: Branch | None = None) -> Trajec
     """Return the trajectory that ``packed`` wrote.
 
     Args:
-        content: What it returned.
+        content: Its result.
         branch: Where in another episode it begins.
     """
     plain = dict(content)

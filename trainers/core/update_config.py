@@ -43,7 +43,7 @@ def default_micro_batch_tokens(device: str, layout: str = "rows") -> int:
 
 
 class Exclusion(NamedTuple):
-    """What becomes of episodes and completions that were cut off; see :class:`UpdateConfig`."""
+    """Handling of truncated episodes and completions; see :class:`UpdateConfig`."""
 
     on_context: OnContext = "train"
     on_truncated: OnCutOff = "train"
@@ -145,5 +145,5 @@ class UpdateConfig:
 
     @property
     def exclusion(self) -> Exclusion:
-        """What becomes of episodes and completions that were cut off."""
+        """Handling of truncated episodes and completions."""
         return Exclusion(self.on_context, self.on_truncated, self.on_overlong)

@@ -52,7 +52,7 @@ def flat_scores(
     computed twice, and no more of them are held than those of one chunk.
 
     Args:
-        head: What makes logits of hidden states.
+        head: Module that maps hidden states to logits.
         hidden: Hidden states.
         state: Which of them each read uses.
         targets: The token after each read; -1 gives 0.

@@ -64,11 +64,11 @@ def handed_over(model: LanguageModel, format: str = "auto") -> PreTrainedModel:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a sampler computes for a probe.
+    """Values of a sampler for a probe.
 
     Args:
         scores: Log-probability of each token of the sequences but their first ones, one sequence after the other.
-        completions: What it samples behind the sequences, one token each, some for each sequence.
+        completions: Number of tokens sampled after the sequences, for some of them.
     """
 
     scores: Tensor
@@ -77,7 +77,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Expected:
-    """What the trainer computes for a probe.
+    """Values of the trainer for a probe.
 
     Args:
         number: Which hand-over it is for.
@@ -151,7 +151,7 @@ class Verdict:
     """How a sampler compares with the trainer.
 
     Args:
-        faults: What is wrong with it, in words; empty for a sound one.
+        faults: Description of the problem; empty if there is none.
         gaps: The differences of log-probabilities.
         moved: Root mean square of the trainer's change since the version that the sampler was last seen with.
         share: How much of that change the sampler has made; None where rounding hides it, or nothing is known.
@@ -164,7 +164,7 @@ class Verdict:
 
     @property
     def text(self) -> str:
-        """What is wrong, in words."""
+        """Description of the problem."""
         return f"it computes with other weights than it was given, as a probe shows: {'; '.join(self.faults)}"
 
 
@@ -239,8 +239,8 @@ class Fingerprints:
 
         Args:
             sampler: Its name, one for each network or server.
-            expected: What the trainer computed when the weights were handed over.
-            reading: What the sampler computes now.
+            expected: Values of the trainer at the weight sync.
+            reading: Current values of the sampler.
         """
         sampled = self._sampled_gaps(expected, reading)
         gaps = reading.scores - expected.scores if len(reading.scores) == len(expected.scores) else sampled[:0]

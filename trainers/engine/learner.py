@@ -36,7 +36,7 @@ class Learner:
 
     Args:
         model: The policy.
-        algorithm: What assigns credit and defines the loss.
+        algorithm: Method that assigns credit and defines the loss.
         config: Updates of the weights.
         temperature: The sampler's temperature.
         seed: Seed of the run, for sampling minibatches.
@@ -89,7 +89,7 @@ class Learner:
         extra = [p for module in algorithm.modules().values() for p in module.parameters()]
         self.policy_parameters, self.other_parameters = policy, [*critic, *extra]
         self.masters = Masters([*policy, *critic, *extra], on_host=config.offload)
-        """What the optimiser updates: float32 copies of 16-bit parameters, and the other parameters themselves."""
+        """Parameters of the optimiser: float32 copies of 16-bit parameters, and the other parameters themselves."""
         self._policy_masters = [self.masters.of(p) for p in self.policy_parameters]
         self._other_masters = [self.masters.of(p) for p in self.other_parameters]
         self.optimizer = make_optimizer(parameter_groups(self._policy_masters, self._other_masters, config), config)

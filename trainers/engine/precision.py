@@ -81,7 +81,7 @@ class Masters:
 
 
 class LossScale:
-    """What a loss is multiplied by, so that gradients in float16 do not vanish; 1 in other formats.
+    """Loss scale against vanishing gradients in float16; 1 in other formats.
 
     It is halved by an update whose gradients overflow, which is skipped, and doubled after ``patience`` others.
 

@@ -76,7 +76,7 @@ class PreparedBatch:
             max_tokens: Tokens that go through the network together, padding included; 0 takes what ``prepare`` was
                 given.
             sequences: Some of ``sequences``, for several updates on one batch; all by default.
-            scale: What the weights are multiplied by; with every sequence in one of ``n`` updates it is ``n``.
+            scale: Factor of the weights; with every sequence in one of ``n`` updates it is ``n``.
         """
         chosen = self.sequences if sequences is None else sequences
         networks = self._networks
@@ -90,7 +90,7 @@ class PreparedBatch:
 
         Args:
             sequences: Some of ``sequences``, the same on every rank.
-            scale: What the weights are multiplied by.
+            scale: Factor of the weights.
         """
         networks, batch = self._networks, self._batch
         mine = networks.spread.mine(sequences, lengths_of(batch))

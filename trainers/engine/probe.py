@@ -24,7 +24,7 @@ def probe_gap(model: LanguageModel, generate: Generate, temperature: float = 1.0
     """Return mean, 99th percentile and maximum of the gap at each token that a sampler generates for a probe.
 
     Args:
-        model: What the trainer computes with.
+        model: Precision of the trainer.
         generate: The sampler.
         temperature: The sampler's temperature.
     """
@@ -48,7 +48,7 @@ def mismatch_warning(model: LanguageModel, sampler: str, trainer: str, temperatu
     """Return what the sampler's format of weights does to log-probabilities; empty if it is the trainer's.
 
     Args:
-        model: What the trainer computes with; it generates with another network or server.
+        model: Precision of the trainer; generation uses another network or server.
         sampler: Format of the sampler's weights, ``auto`` for the trainer's.
         trainer: Format of the trainer's weights.
         temperature: The sampler's temperature.

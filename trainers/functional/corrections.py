@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
 
 Divergence: TypeAlias = Literal["ratio", "k2", "k3"]
-"""What is compared with a limit: the log-ratio, half of its square, or ratio - 1 - log-ratio."""
+"""Measure compared with a limit: the log-ratio, half of its square, or ratio - 1 - log-ratio."""
 Reduction: TypeAlias = Literal["sum", "mean", "max"]
 
 
@@ -86,7 +86,7 @@ def within_limits(
     Args:
         gaps: Log-probability under the trainer minus the sampler's.
         segments: Segment of each token; None judges every token by itself.
-        divergence: What is compared.
+        divergence: Value to compare.
         by: How it is put together over a segment. Of ratios, the sum of logarithms is their product, and the mean their
             geometric mean.
         low: The smallest ratio; the other divergences have no lower limit.

@@ -70,7 +70,7 @@ def group_advantages(
         scale_by_std: Whether to divide.
         ddof: 1 for the sample standard deviation, 0 for that of the population.
         epsilon: Added to the standard deviation.
-        singleton: What a group gets whose statistics have one item.
+        singleton: Advantage of a group with one item.
 
     >>> group_advantages(torch.tensor([1.0, 0.0, 0.0, 1.0]), torch.zeros(4, dtype=torch.long), scale_by_std=False)
     tensor([ 0.5000, -0.5000, -0.5000,  0.5000])

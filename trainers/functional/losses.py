@@ -14,7 +14,7 @@ class ClippedSurrogate(NamedTuple):
     """The parts of a clipped policy loss, per token.
 
     Args:
-        loss: What is minimised.
+        loss: Minimised value.
         unclipped: The same without any clipping; carries the gradient that clipping takes away.
         clipped: Where the clipped branch was chosen, so that the token has no gradient.
         clipped_lower: Where the dual clip bounded the loss of a negative advantage.

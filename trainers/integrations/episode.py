@@ -158,7 +158,7 @@ class Result:
         rewards: Reward of each turn.
         terminated: The rules ended it.
         truncated: Something outside of the rules ended it: the turn limit, a fault, or a framework's own limits.
-        fault: What broke, empty if nothing did.
+        fault: Cause of the fault, empty if there is none.
         success: Whether the task is solved.
         score: The benchmark's number.
         invalid: Turns whose action was not understood or not legal.
@@ -251,8 +251,8 @@ class Episode:
         """Begin the episode of a task, and return its first messages: the rules, then the first observation.
 
         Args:
-            task: What to play.
-            before: What the row's own prompt says; it comes first, and its empty messages are left out.
+            task: Environment to play.
+            before: System prompt of the row; it comes first, without its empty messages.
             answer: Sentence about the answer format; None for that of the action format.
 
         Raises:

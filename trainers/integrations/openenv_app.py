@@ -29,9 +29,9 @@ class OpenEnvApp:
     Args:
         make: Makes one environment; called once for each session, in a thread.
         about: Description that clients are given.
-        limits: What is allowed.
-        token: What clients have to send as ``Authorization: Bearer TOKEN``; empty for nothing. Without a token only
-            requests to the loopback are answered, and none that a web page of another origin sends.
+        limits: Limits.
+        token: Token that clients send as ``Authorization: Bearer TOKEN``; empty for none. Without a token only loopback
+            requests are accepted, and no cross-origin ones.
     """
 
     def __init__(self, make: Callable[[], Any], about: About, limits: Limits | None = None, token: str = "") -> None:

@@ -75,7 +75,7 @@ class Answer(Exception):
 
     Args:
         status: Status of HTTP.
-        detail: What was wrong.
+        detail: Error.
     """
 
     def __init__(self, status: int, detail: JSON) -> None:

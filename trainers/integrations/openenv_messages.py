@@ -33,7 +33,7 @@ class Refusal(Exception):
 
     Args:
         code: Error code of the protocol, such as ``"VALIDATION_ERROR"``.
-        message: What was wrong, and how to fix it.
+        message: Error and remedy.
         **details: Further fields of the error message.
     """
 
@@ -207,7 +207,7 @@ def openapi(name: str, paths: Mapping[tuple[str, str], str]) -> Body:
     """Return the OpenAPI document of a server.
 
     Args:
-        name: What is served.
+        name: Environment to serve.
         paths: (method, path) to what it does.
 
     >>> openapi("a game", {("get", "/health"): "Is it well?"})["paths"]["/health"]["get"]["summary"]

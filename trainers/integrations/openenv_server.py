@@ -49,8 +49,8 @@ def serve(
         name: Name of the environment for clients.
         host: Address to listen on.
         port: Port; 0 for any that is free.
-        token: What clients have to send as ``Authorization: Bearer TOKEN``.
-        limits: What the server allows.
+        token: Token that clients send as ``Authorization: Bearer TOKEN``.
+        limits: Limits of the server.
         on_start: Called with the URL as soon as the server listens.
 
     Raises:

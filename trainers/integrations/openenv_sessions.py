@@ -50,7 +50,7 @@ class Session:
     Args:
         make: Makes the environment.
         threads: Where the environment runs, always outside of the event loop.
-        limits: What the server allows.
+        limits: Limits of the server.
         first_seed: Seed of the first episode, unless the client names one.
     """
 
@@ -144,7 +144,7 @@ class Sessions:
 
     Args:
         make: Makes one environment.
-        limits: What the server allows.
+        limits: Limits of the server.
     """
 
     def __init__(self, make: Callable[[], Any], limits: Limits) -> None:

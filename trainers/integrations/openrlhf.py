@@ -74,7 +74,7 @@ class TurngymInstance(AgentInstanceBase):  # type: ignore[misc]  # the package h
 
 
 class TurngymExecutor(MultiTurnAgentExecutor):  # type: ignore[misc]  # the package has no types
-    """What the file behind ``--train.agent_func_path`` calls ``AgentExecutor``.
+    """``AgentExecutor`` for the file behind ``--train.agent_func_path``.
 
     A file with other settings than the defaults subclasses it, with ``settings`` as the keyword
     arguments of :class:`TurngymInstance`.

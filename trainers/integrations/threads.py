@@ -53,7 +53,7 @@ class Threads:
         """Run a function and return its result.
 
         Args:
-            function: What to run.
+            function: Program to run.
             *args: Passed to it.
             after_all: Called in its thread if it finishes after the caller was cancelled.
             **kwargs: Passed to it.

@@ -22,7 +22,7 @@ __all__ = ["Rollout", "ToolEnvironment", "return_reward", "rollout_rows", "task_
 
 
 class ToolEnvironment:
-    r"""What TRL makes one of for each completion: an episode whose actions are calls of the tool ``act``.
+    r"""TRL environment of one completion: an episode whose actions are calls of the tool ``act``.
 
     TRL calls :meth:`reset` with the columns of a row, offers every other public method to the model as a tool, and
     asks :meth:`get_reward` once at the end. A reward function finds these objects in its argument ``environments``.
@@ -109,7 +109,7 @@ def rollout_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return rows whose prompts carry the task, because a rollout function is given prompts and nothing else.
 
     Args:
-        rows: What :func:`task_rows` returned, or custom rows with the same columns.
+        rows: Result of :func:`task_rows`, or custom rows with the same columns.
 
     >>> rows = rollout_rows(task_rows("turngym/TowerOfHanoi-v0", [7]))
     >>> rows[0]["prompt"][0]["task"]["seed"]

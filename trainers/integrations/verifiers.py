@@ -27,7 +27,7 @@ __all__ = ["TurngymEnv", "TurngymHarness", "TurngymTaskset"]
 
 
 class TurngymData(vf.TaskData):  # type: ignore[misc]  # the package is not there when types are checked
-    """What fixes an episode; the columns of :class:`turngym.trainers.integrations.episode.Task`."""
+    """Definition of an episode; the columns of :class:`turngym.trainers.integrations.episode.Task`."""
 
     env_id: str
     seed: int

@@ -49,11 +49,11 @@ class TurngymAgentLoop(AgentLoopBase):  # type: ignore[misc]  # the package has 
     the group's mean; ``faulted`` in ``reward_extra_info`` says so.
 
     Args:
-        *args: What verl passes to every loop.
+        *args: Arguments that verl passes to every loop.
         format: Name of the action format: ``tag``, ``boxed``, ``json`` or ``plain``.
         legal_actions: List the legal actions with each observation.
         max_new_tokens: Longest answer of one turn.
-        **kwargs: What verl passes to every loop.
+        **kwargs: Arguments that verl passes to every loop.
 
     Raises:
         ConfigError: One turn does not fit into ``rollout.response_length``.

@@ -23,7 +23,7 @@ from turngym.trainers.integrations.verl_table import Columns, turn_ids
 __all__ = ["PREFIX", "compute_advantage", "estimators", "policy_losses", "register_all"]
 
 PREFIX = "turngym_"
-"""What the names of estimators and losses begin with in verl."""
+"""Prefix of estimators and losses in verl."""
 _KNOWN = frozenset({Need.VALUES, Need.GROUPS, Need.ANCHORS, Need.ENTROPY, Need.OLD_LOGPROBS, Need.REFERENCE_LOGPROBS})
 """Needs that a batch of verl can meet."""
 

@@ -12,7 +12,7 @@ from turngym.trainers.records.journal import Journal
 
 
 class EpisodeKey(NamedTuple):
-    """What an episode of a run is known by.
+    """Key of an episode of a run.
 
     Args:
         iteration: Iteration that gathered it.
@@ -30,7 +30,7 @@ class PlayedEpisode(NamedTuple):
 
     Args:
         trajectory: Its turns.
-        counts: What became of the tokens of its calls.
+        counts: Token accounting of its calls.
         has_failed: Whether its program failed before the episode was over.
     """
 

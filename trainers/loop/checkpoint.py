@@ -97,7 +97,7 @@ def write_divided(folder: Path, learner: Learner, iteration: int) -> None:
 
     Args:
         folder: Folder of the checkpoints.
-        learner: What is saved.
+        learner: Saved state.
         iteration: Number of the next iteration.
 
     Raises:
@@ -126,7 +126,7 @@ def save_checkpoint(folder: Path, learner: Learner, iteration: int, extra: Mappi
 
     Args:
         folder: Folder of the checkpoints.
-        learner: What is saved.
+        learner: Saved state.
         iteration: Number of the next iteration.
         extra: Additional JSON-compatible values.
         keep: Checkpoints to keep.

@@ -46,7 +46,7 @@ def write_pieces(ranks: Ranks, folder: Path, parts: Mapping[str, Mapping[str, Te
             all ranks and written once.
 
     Raises:
-        Exception: What failed on this or another rank.
+        Exception: Error on this or another rank.
     """
 
     def begin() -> None:
@@ -83,7 +83,7 @@ def read_divided(folder: Path, part: str, targets: Mapping[str, Tensor]) -> None
     Args:
         folder: The checkpoint.
         part: The part.
-        targets: What is filled.
+        targets: Target that is filled.
 
     Raises:
         CheckpointError: It has other tensors.

@@ -39,7 +39,7 @@ _READ = ("model", "seed", "precision", "lora_rank", "lora_alpha", "lora_targets"
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written.
+    """Written data.
 
     Args:
         folder: Where it lies.

@@ -1,4 +1,4 @@
-"""What generates during training, by name."""
+"""Samplers for training, by name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from turngym.trainers.settings.rollout import SamplerName
 
 
 class RolloutSampler(Protocol):
-    """What the training loop must know of a sampler."""
+    """Interface of a sampler for the training loop."""
 
     def metrics(self) -> Mapping[str, float]:
         """Return metrics of what happened since the last call."""
@@ -29,7 +29,7 @@ class RolloutSampler(Protocol):
 
 @dataclass(frozen=True)
 class SamplerSetup:
-    """What a sampler is made from.
+    """Arguments of a sampler.
 
     Args:
         config: Settings of the run.

@@ -67,7 +67,7 @@ class WeightCheck:
         Args:
             server: The server.
             label: Name of the weights.
-            wanted: What the trainer computed when they were handed over.
+            wanted: Values of the trainer at the weight sync.
 
         Raises:
             CallFailed: It computes with other weights, or names others, or does not answer.

@@ -41,7 +41,7 @@ def played_by_all(
 
     Args:
         ranks: The ranks, each of which plays its share.
-        specs: What to play, the same on every rank.
+        specs: Episodes to play, the same on every rank.
         play: Plays some of them.
         branches: Number of an episode -> where in another episode it begins.
     """

@@ -46,7 +46,7 @@ class Evaluation(NamedTuple):
 
 
 class TaskSource(ABC):
-    """What a run trains on."""
+    """Training task of a run."""
 
     @property
     @abstractmethod

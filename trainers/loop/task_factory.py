@@ -24,7 +24,7 @@ def make_task(config: TrainConfig, algorithm: Algorithm[Any] | None = None, rank
 
     Args:
         config: Settings of the run.
-        algorithm: What it trains with; its needs decide what is recorded.
+        algorithm: Method to train with; its needs determine what is recorded.
         ranks: The ranks that play the episodes of an iteration together.
 
     Raises:

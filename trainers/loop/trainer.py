@@ -86,7 +86,7 @@ class Trainer:
         self.watchdog = Watchdog(guards if task.has_comparable_rewards else replace(guards, reward_drop=0.0))
         self.phase = "files"
         self.samplers: list[RolloutSampler] = []
-        """What generates besides the policy's own network."""
+        """Sampler other than the policy's network."""
         self._last_record: dict[str, Any] = {}
         self._settled = learner.updates
         """Number of updates at the end of the last complete iteration; a larger count means an unfinished one."""

@@ -86,7 +86,7 @@ class Journal:
         """Append some records at once.
 
         Args:
-            records: What is written.
+            records: Data to write.
             sync: Flush to disk before returning.
         """
         began = time.perf_counter()

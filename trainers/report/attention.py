@@ -20,8 +20,8 @@ class Sign(NamedTuple):
     Args:
         metric: Its name; a share.
         most: The share from which on it is reported.
-        what: What the share is of, after the share itself.
-        look: What to look at.
+        what: Unit of the share, appended to it.
+        look: Folder to inspect.
     """
 
     metric: str

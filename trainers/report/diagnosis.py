@@ -72,15 +72,15 @@ class Diagnosis:
     """Why a run stopped.
 
     Args:
-        kind: What went wrong, in one word; a key of ``ADVICE``.
-        what: What went wrong, in a sentence.
+        kind: Kind of error; a key of ``ADVICE``.
+        what: Description of the error.
         where: Facts about its first occurrence.
         iteration: Number of the current iteration.
-        phase: What it was doing: rollout, update, evaluation, files or setup.
+        phase: Phase of the run: rollout, update, evaluation, files or setup.
         checkpoint: The last good checkpoint; empty if there is none.
         lost_iterations: Finished iterations that are not in that checkpoint.
         last_metrics: Metrics of the last iterations, the newest last.
-        advice: What to try.
+        advice: Suggested remedies.
         trace: The traceback.
     """
 
@@ -193,9 +193,9 @@ def diagnose(
     """Return why a run stopped.
 
     Args:
-        error: What was raised; a KeyboardInterrupt represents every kind of interrupt.
+        error: Exception; a KeyboardInterrupt represents every kind of interrupt.
         iteration: Iterations that are finished.
-        phase: What it was doing.
+        phase: Phase of the run.
         checkpoint: The last good checkpoint; its name is the number of iterations in it.
         records: Metrics of the last iterations.
         memory: Advice for a run that is out of memory, by its settings.

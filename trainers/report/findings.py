@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 MODES = ("sampled", "greedy")
 STAGES: Mapping[Stage, str] = {"before": "warmup", "after": "final", "control": "control"}
-"""What the report calls a policy -> the first half of its evaluations' names."""
+"""Prefix of a policy's evaluations, by its name in the report."""
 MIN_CHANGED = 6
 """Instances that must come out differently: with fewer, even if all of them point one way, an exact sign test stays
 above 5 % (2 * 0.5 ** 5 = 6 %), so a bootstrap interval over them claims more than they can show."""
@@ -40,7 +40,7 @@ class RunData:
         evaluations: Name -> evaluation, episodes included.
         samples: Name -> whole trajectories.
         instances: Hashes of the instances that training showed; None where that was not recorded.
-        missing: What is absent or damaged, a sentence each.
+        missing: Missing or damaged parts, one sentence each.
     """
 
     name: str

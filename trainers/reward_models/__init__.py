@@ -78,7 +78,7 @@ def load_reward_model(folder: Path, options: Mapping[str, Any] | None = None, na
     Args:
         folder: Where it was saved.
         options: Settings that differ from the saved ones.
-        name: What it must be; any kind if empty.
+        name: Required type; any if empty.
 
     Raises:
         ConfigError: It is of another kind, or an option contradicts what was saved.

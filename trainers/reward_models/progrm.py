@@ -33,7 +33,7 @@ class ProgRMConfig(FittedConfig):
     labels: str = "lcs"
     """``lcs`` labels by recipes from solved episodes, ``environment`` takes the progress that it reports."""
     match: str = "action"
-    """What steps of a recipe are: canonical actions (``action``), or the states that they led to (``state``)."""
+    """Steps of a recipe: canonical actions (``action``), or the resulting states (``state``)."""
     scope: str = "task"
     """Whose solved episodes make recipes: those of the same ``task``, or of the whole ``environment``."""
     max_recipes: int = 4

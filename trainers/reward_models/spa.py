@@ -29,7 +29,7 @@ class SPAConfig(FittedConfig):
     """Settings of ``spa``."""
 
     outcome: str = "reward_sum"
-    """What contributions add up to: ``reward_sum``, ``success`` (1 or 0) or ``score``."""
+    """Target of the sum of contributions: ``reward_sum``, ``success`` (1 or 0) or ``score``."""
     bonus: float = 0.5
     """Given to every turn whose action the environment could execute, and to the last turn always."""
     exact: bool = False

@@ -45,7 +45,7 @@ def memory_advice(config: TrainConfig, phase: str, device: str) -> tuple[str, ..
 
     Args:
         config: The settings of the run.
-        phase: What it was doing.
+        phase: Phase of the run.
         device: Type of the device that the model is on.
     """
     if phase in ("rollout", "evaluation"):

@@ -25,7 +25,7 @@ def config_from_store(content: Mapping[str, Any]) -> TrainConfig:
     An option that was left at its default keeps the value that it had then.
 
     Args:
-        content: What ``config.json`` holds.
+        content: Content of ``config.json``.
     """
     values = dict(content)
     recorded = values.pop(_KEY)

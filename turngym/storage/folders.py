@@ -34,7 +34,7 @@ def require_kind(folder: Path, wanted: Kind) -> None:
 
     Args:
         folder: The folder.
-        wanted: What it should hold.
+        wanted: Expected content.
 
     Raises:
         ConfigError: It holds something else.

@@ -42,7 +42,7 @@ class LimitReached(TurngymError, RuntimeError):
 
 @dataclass(frozen=True)
 class CallLimits:
-    """What a call may use.
+    """Limits of a call.
 
     Args:
         seconds: Time on the clock, and of the processor.
@@ -59,7 +59,7 @@ class LimitedProcess:
     """A process that is started at the first call, and anew after one that reached a limit. Threads take turns.
 
     Args:
-        limits: What each call may use.
+        limits: Limits of each call.
 
     >>> with LimitedProcess() as process:
     ...     process.call("turngym.system.limited:echo", {"value": [1, "a"]})

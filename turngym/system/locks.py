@@ -86,7 +86,7 @@ class FolderLock:
 
     Args:
         path: The folder, which is there.
-        work: What is being done in it, such as ``"training run"``, for the message.
+        work: Activity in the folder for the message, such as ``"training run"``.
 
     Raises:
         FolderInUse: Another process holds it.

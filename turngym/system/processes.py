@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class OncePerProcess(Generic[T]):
-    """What a process needs one of: made on first use, and made anew in a fork, which has no use for its parent's.
+    """A per-process resource: created on first use, and again in a fork.
 
     Args:
         make: Makes it.

@@ -39,7 +39,7 @@ def resumable(folder: Path | None, finished: str) -> Iterator[None]:
 
     Args:
         folder: Where the finished parts lie; None where they are kept in memory alone.
-        finished: What the folder keeps, such as ``"episodes"``.
+        finished: Contents of the folder, such as ``"episodes"``.
 
     Raises:
         TurngymError: The disk is full.

@@ -59,7 +59,7 @@ def print_json(value: Any, sort_keys: bool = False) -> None:
     """Print a result as indented JSON in ASCII, on the reserved standard output where there is one.
 
     Args:
-        value: What JSON can hold.
+        value: A JSON value.
         sort_keys: Sort the keys of every object; otherwise they keep their order.
 
     >>> print_json({"success": 0.5})

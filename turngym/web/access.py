@@ -28,7 +28,7 @@ def denial(token: str, host: str, origin: str = "", authorization: str = "") -> 
     this address too. So requests of other origins are refused, and without a token all that name another host.
 
     Args:
-        token: What clients have to send; empty for nothing.
+        token: Token of clients; empty for none.
         host: The header ``Host``.
         origin: The header ``Origin``, empty where there is none.
         authorization: The header ``Authorization``.

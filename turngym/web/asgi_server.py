@@ -48,7 +48,7 @@ _SETTINGS = {
 
 @dataclass
 class ServerLimits:
-    """What a server allows its clients.
+    """Limits that a server sets for clients.
 
     Args:
         connections: The open connections.
@@ -66,8 +66,8 @@ def asgi_server(app: App, feature: str, limits: ServerLimits | None = None, **se
 
     Args:
         app: The application.
-        feature: What needs uvicorn, for the error message.
-        limits: What clients are allowed.
+        feature: Component that needs uvicorn, for the error message.
+        limits: Limits of clients.
         **settings: Further settings of uvicorn.
 
     Raises:

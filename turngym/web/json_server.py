@@ -37,10 +37,10 @@ class JsonServer(ThreadingHTTPServer):
 
     Args:
         handler: Answers the requests of a connection.
-        name: What it is, for error messages.
+        name: Name for error messages.
         host: Address to listen on; other than loopback requires a token.
         port: Port to listen on; 0 selects a free one.
-        token: What clients send as ``Authorization: Bearer TOKEN``; empty for none.
+        token: Token that clients send as ``Authorization: Bearer TOKEN``; empty for none.
         max_connections: Connections, and so threads, at once; fewer where the system allows fewer open files. If all
             are being answered, others get status 503.
         request_seconds: How long a request may take to arrive, and its answer to leave.

@@ -57,7 +57,7 @@ class RequestReader(io.BufferedReader):
     """Reads requests, whose lines are those of heads: together they have at most 64 KiB.
 
     Args:
-        raw: What it reads from.
+        raw: Source to read.
         hold: Called with the bytes to count for a large head.
     """
 

@@ -42,7 +42,7 @@ class ActionFormat:
 
     @property
     def sentence(self) -> str:
-        """What the rules are followed by; empty where they say it all."""
+        """Text after the rules; empty if none is needed."""
         return f"Answer format: {self.instruction}" if self.instruction else ""
 
     def read(self, completion: str, thinking: Thinking = THINKING) -> str | None:

@@ -30,7 +30,7 @@ class EpisodeLog:
 
     Args:
         env: The environment that is played.
-        observation: What the reset returned.
+        observation: Result of the reset.
         info: Its info.
         seed: Seed of the reset.
         options: Options of the reset.
@@ -84,8 +84,8 @@ class RecordedEpisode:
     """One episode of a file.
 
     Args:
-        header: What it can be repeated from.
-        observations: What the reset and every turn showed.
+        header: Recording from which it can be repeated.
+        observations: Observations of reset and turns.
         actions: The action texts.
         rewards: The rewards.
         is_complete: Whether the episode ended.

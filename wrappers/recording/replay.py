@@ -55,7 +55,7 @@ def rewrap(
 
     Args:
         env: The environment.
-        wrappers: What the header holds.
+        wrappers: Content of the header.
         is_trusted: Whether the file is your own: wrappers may then name functions and files.
 
     Raises:

@@ -159,8 +159,8 @@ def canonical_action(goal: str, observation: str, action: str) -> str:
     goal has becomes ``{goal}``.
 
     Args:
-        goal: What the first turn of the episode saw.
-        observation: What was seen before the action.
+        goal: First observation of the episode.
+        observation: Observation before the action.
         action: The action.
 
     >>> canonical_action("Buy a red mug", "[12] button Buy now", "click('12')")
@@ -212,7 +212,7 @@ class RecipeBook:
         Args:
             env_id: The environment.
             instance: Hash of the instance, empty if it is unknown.
-            first_observation: What was seen first.
+            first_observation: First observation.
         """
         keys = [task_key(env_id, instance, first_observation), task_key(env_id, "", first_observation)]
         return next(filter(None, map(self.known.get, [env_id] if self.scope == "environment" else keys)), ())

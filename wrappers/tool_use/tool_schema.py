@@ -26,7 +26,7 @@ class Tool:
 
     Args:
         name: Its name.
-        description: What it does, in a sentence or two.
+        description: Description in a sentence or two.
         parameters: JSON Schema of its arguments: an object.
         call: Called with the arguments by name; may be a coroutine function.
         cost: Subtracted from the reward at every call, in addition to the wrapper's own cost.

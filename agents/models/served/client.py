@@ -22,7 +22,7 @@ _SHORT_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server sampled.
+    """Completion sampled by a server.
 
     Args:
         ids: Token ids.

@@ -14,7 +14,7 @@ STALE = "stale"
 
 
 class State(Enum):
-    """What a server is used for."""
+    """Purpose of a server."""
 
     IN_USE = auto()
     UPDATING = auto()
@@ -44,7 +44,7 @@ class Member:
 
 @dataclass
 class ServerCounts:
-    """What happened to servers and requests so far."""
+    """Counts of events of servers and requests so far."""
 
     faults: int = 0
     retries: int = 0

@@ -44,8 +44,8 @@ def completed(
     """Return the answer to ``/v1/completions``.
 
     Args:
-        orders: What was asked for.
-        outcomes: What was sampled for each.
+        orders: Request.
+        outcomes: Completion of each request.
         texts: The text of each.
         name: Name of the model.
         has_ids: Whether token ids are part of the answer.

@@ -102,8 +102,8 @@ class Engine:
         """Begin no completions until :meth:`resume`.
 
         Args:
-            mode: What becomes of those on their way: ``wait`` returns when they are done, ``abort`` ends them with the
-                tokens that they have, ``keep`` holds them.
+            mode: Handling of running requests: ``wait`` returns when they are done, ``abort`` ends them with the tokens
+                so far, ``keep`` suspends them.
         """
         with self._changed:
             self._paused = mode

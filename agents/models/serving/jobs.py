@@ -37,7 +37,7 @@ class Job:
     """A completion on its way; made by a connection's thread, worked on by the engine's.
 
     Args:
-        order: What to sample.
+        order: Request to sample.
         stop_ids: All tokens that end it.
     """
 

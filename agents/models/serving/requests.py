@@ -1,4 +1,4 @@
-"""What clients may ask of a policy server: bodies of requests are checked here, before anything is done with them."""
+"""Requests of policy server clients: bodies are validated here, before any work."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """What requests may ask for.
+    """Limits of requests.
 
     Args:
         words: Tokens are below this number.

@@ -45,10 +45,10 @@ class PolicyServer(JsonServer):
     Without a token only requests to the loopback are answered, and none that a web page of another origin sends.
 
     Args:
-        engine: What samples.
+        engine: Sampler.
         host: Address to listen on; other than loopback requires a token.
         port: Port to listen on; 0 selects a free one.
-        token: What clients send as ``Authorization: Bearer TOKEN``; empty for none.
+        token: Token that clients send as ``Authorization: Bearer TOKEN``; empty for none.
         max_connections: Maximum number of connections; excess ones get status 503.
 
     Raises:

@@ -14,7 +14,7 @@ from turngym.agents.sampling import Sampling
 
 @dataclass
 class CacheCounts:
-    """What became of the prompts' tokens.
+    """Counts of prompt tokens by origin.
 
     Args:
         prefilled: Tokens of prompts that went through the network.

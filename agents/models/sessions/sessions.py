@@ -51,7 +51,7 @@ class Sessions:
 
     @property
     def counts(self) -> CacheCounts:
-        """What became of the prompts' tokens so far."""
+        """Counts of prompt tokens so far, by origin."""
         return self.store.counts
 
     def open(self, ids: Sequence[int] = ()) -> int:

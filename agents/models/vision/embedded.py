@@ -50,7 +50,7 @@ def build_vision_model(
     """Build the network, with weights that depend on ``seed`` alone, and how it takes pictures.
 
     Args:
-        tokenizer: What :func:`with_pictures` returned.
+        tokenizer: Result of :func:`with_pictures`.
         config: Size of the language model; the vision encoder has one layer of the same width.
         seed: Of the first weights.
     """

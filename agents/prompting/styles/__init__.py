@@ -33,8 +33,8 @@ class ChatTurn:
     """A past turn.
 
     Args:
-        observation: What was seen, as it was shown.
-        completion: What the model wrote.
+        observation: Observation as it was shown.
+        completion: Completion of the model.
         action: The action parsed from it.
     """
 
@@ -49,7 +49,7 @@ class Try:
 
     Args:
         turns: Its turns.
-        final_observation: What was seen after the last action.
+        final_observation: Observation after the last action.
         is_solved: Whether the environment says that the task was solved.
         notes: Purpose and text of what the model wrote besides its actions.
     """
@@ -68,8 +68,8 @@ class EpisodeMemory:
         turns: The turns that can still be shown.
         left_out: Actions of the turns that prompts no longer show and no summary covers.
         gap: How many of ``turns`` come before those.
-        summary: What the model wrote about turns that are not in ``turns``.
-        lessons: What it wrote about earlier tries.
+        summary: Summary of turns that are not in ``turns``.
+        lessons: Reflections on earlier attempts.
         tries: Earlier tries at the same task, in order.
     """
 
@@ -86,7 +86,7 @@ class Scene:
     """The turn that is being played, with what the model can be asked.
 
     Args:
-        request: What the environment shows.
+        request: Observation of the environment.
         model: The model to call; styles only count tokens and read its settings.
     """
 
@@ -149,8 +149,8 @@ class Style(ABC):
         """Play a turn: yield calls, be sent their answers, and return the completion that holds the action.
 
         Args:
-            memory: What is remembered; it may be changed. The turn itself is added to it afterwards.
-            scene: What is to be answered.
+            memory: Memory, which may be changed. The turn itself is added afterwards.
+            scene: Request to answer.
         """
 
     def describe(self) -> dict[str, Any]:
@@ -187,7 +187,7 @@ def prompt_hash(format: Any, prompt: Any, style: Mapping[str, Any] | None = None
     Args:
         format: Name of the action format.
         prompt: Settings of prompts.
-        style: What :meth:`Style.describe` returns; None for the plain style.
+        style: Result of :meth:`Style.describe`; None for the plain style.
     """
     parts = [format, prompt]
     if style is not None:

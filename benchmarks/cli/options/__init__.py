@@ -1,1 +1,1 @@
-"""What several commands read from the command line: options, prompts, models, and errors in plain sentences."""
+"""Shared command-line inputs: options, prompts, models, and error messages."""

@@ -160,9 +160,9 @@ def find_env(name: str, others: Iterable[str] = (), kind: str = "environment") -
     """Return the id of an environment; one of the user's own is registered for this process.
 
     Args:
-        name: What the user wrote.
+        name: User input.
         others: Names of another kind that could be meant as well.
-        kind: What is looked for, for the message.
+        kind: Kind of the object, for the message.
 
     Raises:
         UnknownName: There is no such environment, module, file, or class.

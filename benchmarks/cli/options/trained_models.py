@@ -47,10 +47,10 @@ def tell(
 
     Args:
         agent: How the agent was asked for.
-        env: What it plays.
+        env: Environment that it plays.
         options: Options of the environment; None where several are played, each with its own.
         wrappers: Wrappers around it.
-        settings: What the agent is made with.
+        settings: Settings of the agent.
     """
     source = source_of(agent)
     trained = model_settings(source)

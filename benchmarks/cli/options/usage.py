@@ -121,7 +121,7 @@ def sentence(printed: str, argv: Sequence[str], options: Callable[[], Sequence[s
     "--seed takes a whole number, got 'x'."
 
     Args:
-        printed: What the parser has printed.
+        printed: Output of the parser.
         argv: The words of the command line.
         options: Gives all options, for suggestions.
     """

@@ -1,1 +1,1 @@
-"""What commands show in the terminal: games being played, live tables, closing sentences."""
+"""Terminal output of commands: games in progress, live tables, summaries."""

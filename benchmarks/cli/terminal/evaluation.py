@@ -1,4 +1,4 @@
-"""What ``turngym eval`` shows: a live table while episodes are played, and the numbers at the end."""
+"""Terminal output of ``turngym eval``: a live table during episodes, and the final numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be typed after a colon in ``turngym play``."""
+"""Commands after a colon in ``turngym play``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``turngym play`` shows."""
+"""Screen of ``turngym play``."""
 
 from __future__ import annotations
 

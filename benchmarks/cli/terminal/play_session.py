@@ -39,9 +39,9 @@ class Session:
         env: The environment.
         copy: Makes a fresh copy, on which a transcript is played.
         seed: Seed of the task.
-        observation: What was seen last.
+        observation: Last observation.
         info: Its info table.
-        turns: What was played, without what was taken back.
+        turns: Turns played, without undone ones.
         is_over: Whether the episode has ended.
         is_truncated: Whether the turn limit ended it.
     """

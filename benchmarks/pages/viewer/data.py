@@ -1,4 +1,4 @@
-"""What the viewer's page asks for: lists of episodes, episodes, and pairs of them, as JSON can hold it."""
+"""Requests of the viewer's page: lists of episodes, episodes, and pairs of them, as JSON."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Viewer:
 
     @property
     def title(self) -> str:
-        """What is viewed."""
+        """Path to view."""
         return " and ".join(run.name for run in self.runs)
 
     @property
     def subtitle(self) -> str:
-        """What kind it is."""
+        """Kind of the source."""
         return " and ".join(dict.fromkeys(run.kind for run in self.runs))
 
     def about(self) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class Pair:
     def distance(self) -> tuple[float, ...]:
         """Return how far they differ, for sorting: outcome, score, return, then how early the actions part.
 
-        What only one run has differs by less than anything that both have, and equal episodes do not differ.
+        Parts of one run only differ by less than anything in both, and equal episodes do not differ.
         """
         if self.first is None or self.second is None:
             return (0.0, 0.0, 0.0, _ALONE)

@@ -16,7 +16,7 @@ def write_page(viewer: Viewer, path: Path, query: str = "", most: int | None = N
     """Write a page with episodes inside; a kill leaves the file as it was.
 
     Args:
-        viewer: What is shown.
+        viewer: Content.
         path: The file.
         query: Words that have to occur in what is known of an episode.
         most: Most episodes to write; None has no limit.

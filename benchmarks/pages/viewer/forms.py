@@ -124,7 +124,7 @@ def transcript_form(record: Mapping[str, Any], row: Mapping[str, Any], config: M
     Args:
         record: The transcript.
         row: The line of the episode, where there is one apart from it.
-        config: What else is known of how it was played: ``options`` and ``wrappers``.
+        config: Further settings of the episode: ``options`` and ``wrappers``.
     """
     known = {**config, **record, **row}
     turns = [turn_form(turn) for turn in items(record.get("turns")) if isinstance(turn, dict)]

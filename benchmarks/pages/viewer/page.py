@@ -18,8 +18,8 @@ def viewer_page(title: str, subtitle: str, about: Mapping[str, Any]) -> str:
     """Return the page that asks its server for episodes.
 
     Args:
-        title: What is viewed.
-        subtitle: What kind it is.
+        title: Path to view.
+        subtitle: Kind of the source.
         about: The initial data of the page.
     """
     return _page(title, subtitle, {**about, "server": True}, "", "connect-src 'self'")

@@ -66,7 +66,7 @@ def scan(path: Path, file: int, index: int, name: str) -> Iterator[Summary]:
         path: The file.
         file: Its number.
         index: Position of its first episode in the list.
-        name: What to call its episodes.
+        name: Name of its episodes.
     """
     now: _Open | None = None
     for place, line in each_line(path):

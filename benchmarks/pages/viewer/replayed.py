@@ -28,7 +28,7 @@ def replayed(source: Mapping[str, Any], recorded: list[str | None] | None = None
 
     Args:
         source: Environment, options, wrappers, seed and actions; of a recorded file also its header.
-        recorded: What was seen at each turn, where it was written down.
+        recorded: Observation of each turn, if recorded.
 
     Returns:
         ``instructions``, ``seen`` at each turn and after the last one, ``images`` (null where there is none), and a

@@ -30,8 +30,8 @@ class Run(ABC):
     """Episodes on disk, in the order in which they stand there.
 
     Args:
-        path: What the user named.
-        kind: What it is, in words.
+        path: Path given by the user.
+        kind: Description.
     """
 
     def __init__(self, path: Path, kind: str) -> None:
@@ -109,8 +109,8 @@ class _Files(Run):
     """Files with a line for each episode, or recorded ones.
 
     Args:
-        path: What the user named.
-        kind: What it is, in words.
+        path: Path given by the user.
+        kind: Description.
         files: File -> what its episodes are called; empty for the name that they have themselves.
         configs: File -> what else is known of its episodes.
     """

@@ -33,9 +33,9 @@ class ViewerServer(ThreadingHTTPServer):
     """Serves one viewer until it is shut down.
 
     Args:
-        viewer: What is shown.
+        viewer: Content.
         port: A port; 0 takes a free one.
-        query: What the list is filtered by at first.
+        query: Initial filter of the list.
 
     >>> from pathlib import Path
     >>> import tempfile

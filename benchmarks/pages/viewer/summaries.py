@@ -39,7 +39,7 @@ class Summary:
         invalid: How many actions were not valid.
         status: ``ok``, ``agent_error``, ``env_error``, ``context`` (a prompt did not fit), ``cut`` (it has no end), or
             ``broken`` (it cannot be read).
-        fault: What broke.
+        fault: Cause of the fault.
         instance: Hash of the task instance.
         trace: A checksum of each action, so that episodes can be compared without reading them again; empty where
             nothing is compared.
@@ -67,7 +67,7 @@ class Summary:
 
     @property
     def flags(self) -> list[str]:
-        """What is remarkable about it, in words that can be searched for."""
+        """Searchable remarks about it."""
         found = ["solved"] if self.success == 1 else ["failed"] if self.success == 0 else []
         if self.status != "ok":
             found.append(
@@ -176,7 +176,7 @@ def of_record(
         index: Position in the list.
         file: Number of the file.
         place: Where the line is.
-        name: What the file calls its episodes, such as the name of a sample.
+        name: Name of the episodes in the file, such as that of a sample.
         with_trace: Whether to compute the trace, which only comparing needs.
     """
     turns = [turn for turn in items(record.get("turns")) if isinstance(turn, dict)]

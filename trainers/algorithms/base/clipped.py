@@ -18,7 +18,7 @@ RatioName: TypeAlias = Literal["token", "turn_product", "turn_geometric", "turn_
 
 
 class RatioLevel(NamedTuple):
-    """What an importance ratio is taken over.
+    """Level of the importance ratio.
 
     Args:
         ratio: Log-ratios and turn ids, both ``[batch, token]``, to the ratio at each token.

@@ -24,7 +24,7 @@ Counted: TypeAlias = Literal["kept", "all"]
 
 
 class Correction(NamedTuple):
-    """What a correction makes of the sampled tokens of a batch.
+    """Result of a sampler correction for a batch.
 
     Args:
         weight: Weight of each token in the policy loss.

@@ -68,17 +68,17 @@ class Modifier(PolicyMethod[ConfigT]):
 
     @property
     def compares_same_seat(self) -> bool:
-        """What the base says."""
+        """Loss of the base method."""
         return self.base.compares_same_seat
 
     @property
     def reference_every(self) -> int:
-        """What the base says."""
+        """Loss of the base method."""
         return self.base.reference_every
 
     @property
     def weighs_sampler(self) -> bool:
-        """What the base says."""
+        """Loss of the base method."""
         return self.base.weighs_sampler
 
     def surrogate(self, inputs: LossInputs) -> Surrogate:

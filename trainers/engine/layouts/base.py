@@ -1,4 +1,4 @@
-"""What a layout is: the inputs of a network for some sequences, and which sequences go through it together."""
+"""A layout: network inputs for some sequences, and which sequences share a forward pass."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Ranks(ABC):
             work: Returns a JSON-compatible value.
 
         Raises:
-            Exception: What the work raised here, or first on another rank.
+            Exception: Exception of the work here, or of the first failing rank.
         """
 
     @abstractmethod
@@ -57,7 +57,7 @@ class Ranks(ABC):
             work: Returns a JSON-compatible value.
 
         Raises:
-            Exception: What the work raised there.
+            Exception: Exception of the work there.
         """
 
     @abstractmethod
@@ -84,7 +84,7 @@ class Ranks(ABC):
             work: Returns anything.
 
         Raises:
-            Exception: What the work raised here, or first on another rank.
+            Exception: Exception of the work here, or of the first failing rank.
         """
         found: list[T] = []
         self.exchange(lambda: found.append(work()))
@@ -122,7 +122,7 @@ class Ranks(ABC):
         """Raise unless every rank has the same value; with one rank it is not computed.
 
         Args:
-            what: What it is, for the message, such as ``"episodes"``.
+            what: Name for the message, such as ``"episodes"``.
             value: Returns a JSON-compatible value.
 
         Raises:

@@ -27,7 +27,7 @@ LAUNCHER_VARIABLES = (
     "MASTER_PORT",
     "TORCHELASTIC_USE_AGENT_STORE",
 )
-"""What a launcher sets for each rank; other processes that a rank starts must not read it as meant for them."""
+"""Variables that a launcher sets for each rank; they are removed for child processes of a rank."""
 
 
 class Place(NamedTuple):
@@ -70,7 +70,7 @@ def rank_device(name: str, place: Ranks | Place) -> str:
     """Return the device of a rank: with several, each takes the GPU of its local number.
 
     Args:
-        name: What the settings name.
+        name: Method named by the settings.
         place: The rank.
 
     Raises:

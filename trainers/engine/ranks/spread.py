@@ -52,7 +52,7 @@ class Spread(ABC):
         """Do work that makes passes through networks on every rank.
 
         Raises:
-            Exception: What it raised here, or first on another rank.
+            Exception: Exception raised here, or on the first failing rank.
         """
         self.ranks.agree(work)
 

@@ -29,7 +29,7 @@ def search(words: str) -> str:
     """Search for passages.
 
     Args:
-        words: What to search for.
+        words: Search query.
     """
     return str(environment({"action": f"<search>{words}</search>"})["observation"])
 

@@ -62,7 +62,7 @@ def tiny_model(
     """Return a model and its tokenizer, fitted to the answers of some conversations.
 
     Args:
-        conversations: What to copy.
+        conversations: Object to copy.
         template: Chat template in ChatML.
         tools: Tools that the template tells the model about.
         steps: Updates on 8 conversations each.

@@ -35,7 +35,7 @@ class Answering:
     An answer that its client did not wait for is sampled to its end: a retry may ask for it.
 
     Args:
-        gateway: What answers.
+        gateway: Component that answers.
     """
 
     def __init__(self, gateway: Gateway) -> None:
@@ -57,7 +57,7 @@ class Answering:
         Args:
             episode: The episode.
             agent: Name of the agent.
-            protocol: What the answer is written in.
+            protocol: Format of the answer.
             request: The request.
             receive: Receives the message that the client has disconnected.
             send: Sends the answer.

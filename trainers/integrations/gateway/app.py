@@ -31,12 +31,12 @@ _REAP_SECONDS = 5.0
 
 
 class Place(NamedTuple):
-    """What an address means.
+    """Meaning of an address.
 
     Args:
         episode: The episode, empty where the address names none.
         agent: The agent.
-        action: What is asked for: a path below ``/v1/``, or the name of an operation.
+        action: Path below ``/v1/``, or name of an operation.
         is_api: Whether it is a path below ``/v1/``.
     """
 
@@ -50,7 +50,7 @@ class GatewayApp:
     """The gateway as an ASGI application: run it with uvicorn, or any other server of ASGI 3.
 
     Args:
-        gateway: What answers.
+        gateway: Component that answers.
     """
 
     def __init__(self, gateway: Gateway) -> None:

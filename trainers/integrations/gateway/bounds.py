@@ -21,11 +21,11 @@ _ITEM_WEIGHT = 256
 
 
 class RequestBounds:
-    """What a request may hold, for a model with a given context.
+    """Request limits for a model with a given context.
 
     Args:
         context: Longest sequence of the model; 0 if unknown.
-        limits: What the gateway allows.
+        limits: Limits of the gateway.
     """
 
     def __init__(self, context: int, limits: GatewayLimits) -> None:
@@ -87,7 +87,7 @@ class BytesUnderWay:
     """Bytes of bodies that are held, in all and of each client, until their requests are answered.
 
     Args:
-        limits: What the gateway allows.
+        limits: Limits of the gateway.
     """
 
     def __init__(self, limits: GatewayLimits) -> None:

@@ -26,11 +26,11 @@ class SampledCall:
         link: How the prompt came about.
         kept: Tokens of the prompt that were kept from the parent.
         key: Hash of the conversation up to the answer; equal for equal histories.
-        prompt_ids: What the sampler was given.
-        completion_ids: What it sampled.
+        prompt_ids: Prompt of the sampler.
+        completion_ids: Sampled completion.
         logprobs: The log-probability of each sampled token at the sampling temperature.
         message: The answer as the client was given it.
-        observation: What the agent was told last.
+        observation: Last message to the agent.
         stop: Why it ended: ``stop``, ``word`` (a stop word), or ``length``.
         temperature: Temperature that it was sampled with.
         restricted: Whether it was sampled from a part of the vocabulary.
@@ -80,7 +80,7 @@ class SampledCall:
 
 @dataclass
 class TokenCounts:
-    """What became of the tokens of an episode or a run.
+    """Token accounting of an episode or a run.
 
     Args:
         calls: Answers by link.

@@ -42,7 +42,7 @@ def valid_name(name: str, what: str) -> str:
 
 
 class Stored(NamedTuple):
-    """What a response adds to the conversation of the one before it, whose id it has; empty if there is none."""
+    """Messages that a response adds to its predecessor, which has this id; empty if there is none."""
 
     previous: str
     messages: tuple[ChatMessage, ...]
@@ -54,7 +54,7 @@ class GatewayEpisode:
 
     Args:
         id: Its name in addresses.
-        key: What the agent sends as its API key.
+        key: API key of the agent.
         number: Place among all episodes, part of the key of sampling.
         group: Episodes of a group are compared with one another.
         seed: Seed of the task.
@@ -221,8 +221,8 @@ class Episodes:
     """All episodes of a gateway; safe to use from several threads.
 
     Args:
-        limits: What is allowed.
-        operator_key: What opens, rewards and ends episodes; a random one if it is empty.
+        limits: Limits.
+        operator_key: Operator key, which opens, rewards and ends episodes; random if empty.
     """
 
     def __init__(self, limits: GatewayLimits, operator_key: str = "") -> None:

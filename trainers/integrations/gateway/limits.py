@@ -1,4 +1,4 @@
-"""What a gateway allows, and how it treats what agents do."""
+"""Limits and policies of a gateway."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _POSITIVE = (
 
 @dataclass(frozen=True)
 class GatewayLimits:
-    """What a gateway allows.
+    """Limits of a gateway.
 
     Args:
         max_body: Maximum request size in bytes.
@@ -94,12 +94,12 @@ class GatewayRules:
     """How a gateway treats what agents do.
 
     Args:
-        retries: What a repeated identical request gets: ``same``, the answer of the first; ``new``, a new sample;
-            ``counter``, the same answer if the client's package marks it as a retry, else a new sample.
+        retries: Response to a repeated identical request: ``same``, the first answer; ``new``, a new sample;
+            ``counter``, the first answer if the client marks a retry, else a new sample.
         temperature: Sampling temperature of every request; None for what each request asks for. Training needs one.
         top_p: The same for nucleus sampling; training needs 1.
         train_abandoned: Whether answers that no client received are trained on.
-        timeout: What an episode is whose agent died: ``truncated``, or a ``fault``, which is not trained on.
+        timeout: Status of an episode whose agent died: ``truncated``, or a ``fault``, which is not trained on.
 
     Raises:
         ConfigError: A value is unknown.

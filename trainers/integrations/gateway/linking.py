@@ -21,7 +21,7 @@ class Linked(NamedTuple):
         kept: Tokens that were kept from the parent.
         before: Hash of the conversation before the answer.
         key: The same, with the beginning of the answer if the client wrote one.
-        observation: What the agent was told last.
+        observation: Last message to the agent.
         prefill: Beginning of the answer.
     """
 

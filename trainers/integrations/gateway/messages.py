@@ -77,7 +77,7 @@ class ChatMessage:
 
     Args:
         role: ``system``, ``user``, ``assistant`` or ``tool``.
-        text: What it says; text parts are joined, and null is empty.
+        text: Its text; text parts are joined, and null is empty.
         calls: Tools that the assistant called.
         call_id: Id of the call that a tool's message answers.
         reasoning: Reasoning that a client sent apart from the text.
@@ -136,7 +136,7 @@ class CallRequest:
         stop: Words that end an answer.
         seed: Seed of the client.
         max_tokens: Longest answer; None for the longest that is allowed.
-        temperature: What the client asks for.
+        temperature: Request of the client.
         top_p: The same.
         logprobs: Whether log-probabilities are returned.
         json_mode: ``""``, ``object``, or the JSON schema that the answer is to follow.

@@ -1,4 +1,4 @@
-"""What the operator of a gateway asks for: opening, rewarding and ending episodes, and their trajectories."""
+"""Requests of the operator of a gateway: opening, rewarding and ending episodes, and their trajectories."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Refusal(Exception):
 
     Args:
         status: Status of HTTP.
-        message: What was wrong, and the way out.
+        message: Error and remedy.
         code: Word for programs, such as ``context_length_exceeded``.
     """
 

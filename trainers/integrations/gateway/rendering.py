@@ -90,7 +90,7 @@ class Renderer:
 
         Args:
             last: The last token of the answer.
-            messages: What was said since; not empty.
+            messages: New messages; not empty.
             prefill: Beginning of the next answer.
             calls: Calls of tools in the answer.
 

@@ -42,11 +42,11 @@ class Gateway:
         model: Tokenizer, chat template and end tokens of the policy.
         generate: The backend's core call, such as :class:`turngym.agents.models.sampler.Sampler`.
         context: Longest sequence of the model; 0 if unknown.
-        limits: What is allowed.
+        limits: Limits.
         rules: How retries, abandoned answers and dead agents are treated.
         prompt: Variables of the chat template.
         seed: Seed of the run; with the episode, the prompt and how often it came it fixes what is sampled.
-        operator_key: What opens, rewards and ends episodes; a random one if it is empty.
+        operator_key: Operator key, which opens, rewards and ends episodes; random if empty.
         records: Where the log of each episode is written as it grows; None for nowhere.
         name: Name of the model for clients.
     """

@@ -23,7 +23,7 @@ _MARKS = tuple(sorted({mark for each in FORMATS.values() for mark in each.marks}
 
 @dataclass(frozen=True)
 class Answer:
-    """What an answer says, calls apart.
+    """Text of an answer without its calls.
 
     Args:
         text: The text without the calls.
@@ -45,10 +45,10 @@ def read_answer(text: str, format: CallFormat, tools: Tools, key: str, thinking:
     """Return the calls in an answer, and its text without them.
 
     Args:
-        text: What the model wrote, without the end token.
+        text: Completion without the end token.
         format: The format of its chat template.
         tools: The tools of the request.
-        key: What the ids of the calls are made of, where the format writes none; unique for each answer.
+        key: Source of call ids if the format has none; unique per answer.
         thinking: How the model marks its thinking.
 
     >>> tools = [{"type": "function", "function": {"name": "ls"}}]
@@ -125,7 +125,7 @@ INSTRUCTION = (
     "You may call one or more tools. Their signatures are between these marks:\n<tools>\n{tools}\n</tools>\n"
     "To call a tool, write {how}"
 )
-"""What a template that lists no tools is given as a system text."""
+"""System text for templates that list no tools."""
 HERMES_CALL = 'a JSON object between these marks:\n<tool_call>\n{"name": NAME, "arguments": OBJECT}\n</tool_call>'
 """How a call is written where the template has no format either."""
 

@@ -16,9 +16,9 @@ class World:
 
     Args:
         instructions: The rules.
-        observation: What is seen first.
+        observation: First observation.
         on_action: Called with each action; what is seen next comes by :meth:`show`.
-        legal_actions: What may be done first, where there is a list.
+        legal_actions: Initial legal actions, if they are enumerable.
     """
 
     def __init__(

@@ -60,7 +60,7 @@ async def answered(message: object, tools: Tools) -> Message | None:
 
     Args:
         message: The message.
-        tools: What is called.
+        tools: Function to call.
     """
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0" or not isinstance(message.get("method"), str):
         return failure(None, _INVALID_REQUEST, "a message is an object of JSON-RPC 2.0 with a method.")

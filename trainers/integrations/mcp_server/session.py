@@ -24,7 +24,7 @@ class Episodes:
     """The episodes of a server: their seeds, how many there are, and where they are recorded.
 
     Args:
-        seed: What the seeds of episodes follow from.
+        seed: Base seed of the episodes.
         most: How many may begin; 0 for any number.
         records: A file that gets a line of JSON for each episode; None for nothing.
 

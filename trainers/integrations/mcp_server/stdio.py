@@ -19,8 +19,8 @@ def serve_stdio(session: EnvSession, lines: TextIO, answers: TextIO) -> None:
 
     Args:
         session: The environment; it is closed at the end.
-        lines: What the client writes.
-        answers: What it reads.
+        lines: Input of the client.
+        answers: Output for the client.
     """
     with asyncio.Runner() as runner, contextlib.redirect_stdout(sys.stderr):
         try:

@@ -36,7 +36,7 @@ class McpApp:
     Args:
         make: Makes an environment.
         episodes: Their episodes.
-        token: What clients send as ``Authorization: Bearer TOKEN``; without one only the loopback is served.
+        token: Token that clients send as ``Authorization: Bearer TOKEN``; without one only loopback is served.
         limits: Limits on sessions, time, and environments that hang.
     """
 

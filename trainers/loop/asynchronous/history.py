@@ -1,4 +1,4 @@
-"""What the journal of a run says: which groups were planned, begun, finished and trained on, and every turn of them."""
+"""Contents of a run's journal: planned, started, finished and trained groups, and all their turns."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class GroupHistory:
 
 @dataclass
 class Batch:
-    """What an iteration trained on.
+    """Training data of an iteration.
 
     Args:
         rounds: The groups of each call that gathered episodes.
@@ -80,7 +80,7 @@ class Batch:
 
 @dataclass
 class History:
-    """What the journal says about the iterations since a checkpoint.
+    """Journal entries since a checkpoint.
 
     Args:
         iteration: The checkpoint.

@@ -24,7 +24,7 @@ RETRIES = 3
 
 @dataclass(frozen=True)
 class Stage:
-    """What player and learner share.
+    """State shared by player and learner.
 
     Args:
         task: Plays.
@@ -32,7 +32,7 @@ class Stage:
         gate: How far rollouts may run ahead.
         pool: Groups on their way to the learner.
         journal: Where everything is written.
-        history: What was written before this process began.
+        history: Entries written before this process started.
     """
 
     task: EnvTask
@@ -52,7 +52,7 @@ class Player(ABC):
     """Plays groups of episodes in a thread of its own until it is stopped.
 
     Args:
-        stage: What it shares with the learner.
+        stage: State shared with the learner.
     """
 
     def __init__(self, stage: Stage) -> None:

@@ -43,7 +43,7 @@ class Pool:
 
     Args:
         gate: Counts versions and groups; its condition guards the pool as well.
-        on_stale: What becomes of groups that get too old.
+        on_stale: Handling of groups that exceed the staleness bound.
     """
 
     def __init__(self, gate: Gate, on_stale: OnStale = "wait") -> None:
@@ -89,7 +89,7 @@ class Pool:
         """Wait for a batch of so many groups, and return it in the order of their numbers.
 
         Raises:
-            Exception: What the player raised.
+            Exception: Exception of the player.
         """
         began = time.perf_counter()
         with self.gate.changed:

@@ -27,8 +27,8 @@ _RESTORE_FAILED = "restore failed"
 class StreamPlayer(Player, Feed):
     """Plays a stream of groups; all episodes of a group begin with the same weights.
 
-    What the journal says of unfinished groups is played on: from the environment's state before an episode's last turn,
-    or from its reset with the actions that were taken where states cannot be saved.
+    Unfinished groups in the journal are continued: from the environment's snapshot before an episode's last turn, or
+    from its reset with the recorded actions if it has no snapshots.
     """
 
     def __init__(self, stage: Stage) -> None:

@@ -57,7 +57,7 @@ class AsyncTask(WrappedTask[EnvTask]):
 
     @property
     def stage(self) -> Stage:
-        """What player and learner share while a run gathers."""
+        """State shared by player and learner during rollouts."""
         assert self._stage is not None, "gathered outside of playing()"
         return self._stage
 

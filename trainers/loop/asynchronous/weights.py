@@ -27,7 +27,7 @@ class SamplerWeights:
     def __init__(self, model: LanguageModel, copies: bool = True) -> None:
         self.copies = copies
         self.model = model.with_network(_copy(model.network)) if copies else model
-        """What samples, with a ``generate`` of its own where a server or vLLM does."""
+        """Sampler, with a ``generate`` of its own for servers and vLLM."""
         self.version = 0
         """Version of the weights that sample now."""
         self.newest = 0

@@ -96,7 +96,7 @@ class Member:
 
 @dataclass
 class _Round:
-    """What becomes of the shares of one call.
+    """Status of the shares of one call.
 
     Args:
         waiting: Those that nobody plays.
@@ -155,7 +155,7 @@ class WorkerPool:
         """Have every share played once, and return the answers in the order of the shares.
 
         Args:
-            shares: What is played.
+            shares: Environment that is played.
             begin: Begins a share in an actor and returns the future of its answer.
             fault_of: Returns what is wrong with the answer of the actor of a name, in words, or nothing. A worker whose
                 answer is wrong counts as lost.

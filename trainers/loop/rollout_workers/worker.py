@@ -1,4 +1,4 @@
-"""What a rollout worker runs: environments, a copy of the policy, and what generates."""
+"""A rollout worker: environments, a copy of the policy, and a sampler."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Branching:
 
 @dataclass(frozen=True)
 class Setup:
-    """What all workers of a run begin with.
+    """Initial state of all workers of a run.
 
     Args:
         config: Settings of the run, as they hold inside of a worker.
@@ -106,13 +106,13 @@ class Setup:
 
 
 class Answer(NamedTuple):
-    """What a worker returns.
+    """Result of a worker.
 
     Args:
         trajectories: The episodes of a share.
         metrics: Those of its task.
         version: Number of the weights that it played with.
-        scores: What these weights give for the probe, ``[token]``; None if an earlier answer has it.
+        scores: Probe values of these weights, ``[token]``; None if an earlier answer has them.
     """
 
     trajectories: list[Trajectory]
@@ -153,7 +153,7 @@ class RolloutWorker:
             setup: Reference of the :class:`Setup`, in a list, so that it is fetched only once.
             version: Number of the weights.
             weights: Reference of the weights, in a list, so that they are fetched only if they are new.
-            share: What is played.
+            share: Environment that is played.
         """
         import ray
 

@@ -1,1 +1,1 @@
-"""What reward models are made of: labels, features, fitting, recordings, and the task that applies them."""
+"""Parts of reward models: labels, features, fitting, recordings, and the task that applies them."""

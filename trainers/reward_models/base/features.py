@@ -111,7 +111,7 @@ class Hidden:
     """The last hidden state of a frozen language model at the end of a turn's text, shifted and scaled to length 1.
 
     Args:
-        source: What :func:`turngym.agents.models.loading.load_model` loads, such as the folder ``warmup`` of a run.
+        source: Model of :func:``turngym.agents.models.loading.load_model``, such as the folder ``warmup`` of a run.
         batch: Turns that go through the model together.
     """
 

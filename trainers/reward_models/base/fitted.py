@@ -38,7 +38,7 @@ class FittedConfig(RewardConfig):
     recent: int = 5
     """Iterations whose episodes a fit uses."""
     features: str = "ngrams"
-    """What the head reads: ``ngrams``, or ``model:FOLDER`` for the last hidden state of a frozen language model."""
+    """Features of the head: ``ngrams``, or ``model:FOLDER`` for the last hidden state of a frozen language model."""
     dimensions: int = 4096
     """Size of the table that n-grams are hashed into."""
     hidden: int = 32

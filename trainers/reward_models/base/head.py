@@ -62,10 +62,10 @@ def fit_head(
     """Fit a head in place; the same arguments give the same weights.
 
     Args:
-        head: What is fitted.
+        head: Data to fit.
         encoded: The turns.
         episodes: Indices of each episode's turns; at least one episode, none without a turn.
-        loss: What is minimised.
+        loss: Minimised value.
         epochs: Passes over the episodes.
         learning_rate: AdamW's step size.
         weight_decay: AdamW's weight decay.

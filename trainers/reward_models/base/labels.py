@@ -24,7 +24,7 @@ def find_recipes(
 
     Args:
         trajectories: Recorded episodes; the solved ones make the recipes.
-        match: What steps are: canonical actions (``"action"``), or the states that they led to (``"state"``).
+        match: Steps to compare: canonical actions (``"action"``), or the resulting states (``"state"``).
         scope: Whose solved episodes make recipes: those of the same ``"task"``, or of the whole ``"environment"``.
         most: Maximum number of recipes per task, one per route.
         similarity: Share of its initial steps that a recipe keeps when further solved episodes join it.

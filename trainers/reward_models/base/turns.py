@@ -13,10 +13,10 @@ class TurnText(NamedTuple):
     """One turn.
 
     Args:
-        goal: What the first turn of the episode saw.
-        observation: What was seen before the action.
+        goal: First observation of the episode.
+        observation: Observation before the action.
         action: The action.
-        seen: What was seen after it.
+        seen: Observation after the action.
     """
 
     goal: str

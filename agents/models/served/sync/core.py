@@ -1,4 +1,4 @@
-"""What the ways have in common."""
+"""Common parts of the transports."""
 
 from __future__ import annotations
 

@@ -24,11 +24,11 @@ class _Tags(NamedTuple):
     """How a call is written inside of its marks.
 
     Args:
-        head: What the call starts with; its group is the name of the tool.
-        tail: What it ends with.
-        key: What a parameter starts with; its group is the name.
-        close: What a parameter ends with.
-        inner: What a value cannot hold, because it starts the next parameter.
+        head: Start of a call; its group is the name of the tool.
+        tail: End of a call.
+        key: Start of a parameter; its group is the name.
+        close: End of a parameter.
+        inner: Text excluded from values because it starts the next parameter.
         lines: Whether the value stands on lines of its own.
     """
 

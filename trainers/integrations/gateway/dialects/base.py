@@ -1,4 +1,4 @@
-"""What every protocol does, and the parts that they share."""
+"""Base of the API dialects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TEXT_PARTS = ("text", "input_text", "output_text", "summary_text")
 
 @dataclass(frozen=True)
 class Writing:
-    """What answers are written with.
+    """Format of answers.
 
     Args:
         request: The request.
@@ -58,7 +58,7 @@ class Stream(ABC):
     """The events of one streamed answer.
 
     Args:
-        writing: What the answer is written with.
+        writing: Format of the answer.
         id: Id of the answer, the same as in the log.
     """
 

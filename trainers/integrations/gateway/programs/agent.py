@@ -37,7 +37,7 @@ class Play:
         world: Its environment.
         program: The process.
         marks: For each action, how many answers there were before it.
-        request: What it is asked now.
+        request: Current request.
         has_answered: Whether its end has been taken as an action.
         failed: How it failed before its episode had ended; empty if it did not.
         is_settled: Whether program and episode are over.

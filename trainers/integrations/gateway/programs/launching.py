@@ -18,10 +18,10 @@ class Launch(NamedTuple):
     """One start.
 
     Args:
-        command: What is executed.
+        command: Command to execute.
         environment: Its environment variables.
         cleanup: Called once, after its end.
-        stdin: What it reads; None for nothing.
+        stdin: Standard input; None for none.
         files: Open files that it is given; closed once it has started.
         memory_mib: Limit on its address space that has still to be set; 0 for none.
         guardian: Ends it when this process dies; None if that is seen to otherwise.

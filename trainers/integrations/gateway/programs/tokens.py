@@ -17,7 +17,7 @@ def with_tokens(played: Trajectory, play: Play, with_abandoned: bool = False) ->
 
     Args:
         played: The episode, with a turn for each action.
-        play: What the program did.
+        play: Result of the program.
         with_abandoned: Whether answers that the program did not receive are turns.
     """
     episode = play.episode

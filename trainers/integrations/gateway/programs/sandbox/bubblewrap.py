@@ -78,7 +78,7 @@ class SandboxPlace(Place):
     """One sandbox.
 
     Args:
-        launcher: What all sandboxes share.
+        launcher: Common parts of all sandboxes.
         files: Files of the program's folder.
         port: Port of the gateway.
     """

@@ -1,4 +1,4 @@
-"""What a sandboxed program sees of the host: the system, its interpreter, the files of its command, and others."""
+"""Files of the host visible to a sandboxed program."""
 
 from __future__ import annotations
 
