@@ -28,7 +28,7 @@ class Result:
         rule: The rule.
         status: Whether it holds, is broken, or could not be judged.
         reason: Why it was skipped.
-        findings: What is wrong.
+        findings: Problem.
         seconds: How long it took.
     """
 
@@ -55,7 +55,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a check found.
+    """Result of a check.
 
     Args:
         name: The environment.
@@ -86,7 +86,7 @@ class Report:
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """What is wrong, a line each, with the name of the rule in front."""
+        """Findings, one line each, prefixed by the name of the rule."""
         return tuple(f"{result.rule.name}: {finding}" for result in self.results for finding in result.findings)
 
     def as_json(self) -> dict[str, Any]:

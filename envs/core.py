@@ -40,7 +40,7 @@ class Outcome(NamedTuple, Generic[ObsT]):
     """The result of one action.
 
     Args:
-        observation: What the agent sees next; only what is new.
+        observation: Next observation; only what is new.
         reward: The reward of this turn.
         terminated: Whether the rules ended the episode here.
         success: Whether the task is solved; only read when ``terminated``.

@@ -260,7 +260,7 @@ def env_refusal(env_id: Any, options: Mapping[str, Any]) -> str:
     """Return why an untrusted file may not use an environment; empty if it may.
 
     Args:
-        env_id: What the file names; nothing is imported for it that is not registered already.
+        env_id: Component named by the file; nothing is imported unless it is registered already.
         options: Its options.
 
     >>> env_refusal("turngym/Sokoban-v0", {"size": 6, "view": "grid"}), env_refusal("os:path", {})

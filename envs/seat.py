@@ -43,7 +43,7 @@ class SeatEnv(TextEnv[str]):
         opponents: Who plays the other seats: see :data:`Opponents` and
             :func:`turngym.envs.multiagent.make_player`.
         retries: Retries after an invalid answer, before the seat forfeits.
-        invalid_penalty: What each invalid answer costs.
+        invalid_penalty: Penalty per invalid answer.
         max_turns: Answers after which an unfinished episode is truncated.
         split: Share of the games to sample from.
         env_id: The registered id.
@@ -143,7 +143,7 @@ class SeatEnv(TextEnv[str]):
 
     @property
     def view(self) -> SeatView:
-        """What the seat may know."""
+        """View of the seat."""
         return self.table.views[self._seat]
 
     # The other seats.

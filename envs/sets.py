@@ -25,7 +25,7 @@ class SetEnv(TextEnv[str], Generic[ItemT]):
     items: Sequence[ItemT] | None = None
     """The items of a set; None where they are generated."""
     item_noun: ClassVar[str] = "task"
-    """What an item is, for messages."""
+    """Name of an item for messages."""
 
     def tasks(self) -> tuple[str, ...]:
         """Return the numbers of the items of a set; none where they are generated."""

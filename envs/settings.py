@@ -58,7 +58,7 @@ class Declared:
         """Return why a file may not ask for this with these options; empty if it may.
 
         Args:
-            options: What the file asks for.
+            options: Content requested by the file.
             defaults: Options that differ from those of the signature where nothing is asked for.
 
         >>> class Door(Declared):

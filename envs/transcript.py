@@ -135,7 +135,7 @@ def turn_text(
     Args:
         turn: Number of the turn, the first one is 1.
         action: The action text.
-        observation: What ``step`` returned, as the following ones.
+        observation: Result of ``step``, as the following ones.
         reward: The reward.
         terminated: Whether the rules ended the episode.
         truncated: Whether something else ended it.

@@ -34,7 +34,7 @@ class Roster:
     Args:
         players: Name in the tournament -> what plays: a player of the game or a generic one (``random``), a player of
             your own (``my_module:MyPlayer``), or an agent with a colon (``hf:PATH``, ``scripted:a``).
-        game: What they play.
+        game: Environment to play.
         settings_of: Gives what the agent of a name is made with.
 
     Raises:
@@ -89,7 +89,7 @@ def is_agent(description: str, game: Game) -> bool:
 
 @dataclass(slots=True)
 class Usage:
-    """What one seat used in one game.
+    """Usage of one seat in one game.
 
     Args:
         calls: How often it was asked.
@@ -150,7 +150,7 @@ class LiveGame:
 
     @property
     def trajectories(self) -> list[Trajectory]:
-        """What agents did, one for each seat that one has; built-in players leave none."""
+        """Usage of agents, one per seat with an agent; built-in players have none."""
         return [writer.trajectory for writer in self._writers.values()]
 
     def _note(self, seat: int, problem: Exception) -> None:

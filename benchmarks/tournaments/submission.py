@@ -49,7 +49,7 @@ _GAME: Kinds = {
 
 @dataclass(frozen=True)
 class PlayedTournament:
-    """What the folder of a tournament holds.
+    """Contents of a tournament's folder.
 
     Args:
         path: The folder.

@@ -77,7 +77,7 @@ class Finding:
     Args:
         name: A name of :data:`MEANINGS`.
         place: Where it is.
-        message: What is there, and what was expected.
+        message: Found and expected values.
     """
 
     name: str

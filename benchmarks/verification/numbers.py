@@ -236,7 +236,7 @@ def played_baseline_findings(submission: Submission, suite: Suite) -> Iterator[F
 
     Args:
         submission: Content read.
-        suite: What was played.
+        suite: Games played.
     """
     seed = submission.config["sampling"].get("seed", 0)
     seeds = tuple(tuple(each["seeds"]) for each in submission.config["environments"])

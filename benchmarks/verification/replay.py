@@ -26,7 +26,7 @@ class Replay:
 
     Args:
         played: Label -> episodes that were played again.
-        findings: What came out otherwise.
+        findings: Differences.
         skipped: Label -> why none of its episodes could be played.
         claims: Label -> how many episodes claim something, and how many of those were played again.
         baselines: Episodes of the baselines that did not break, and how many of those were played again.

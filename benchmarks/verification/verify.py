@@ -68,13 +68,13 @@ CHECKS: Mapping[str, Callable[[Submission], Iterator[Finding]]] = {
 
 @dataclass(frozen=True)
 class Verification:
-    """What a check of a submission found.
+    """Findings of the check of a submission.
 
     Args:
         path: The folder.
         label: ``rejected``, ``self-reported``, ``partly replayed`` or ``replayed`` (all that claim something were).
         findings: All that is wrong.
-        notes: What a reader of the result should know beside.
+        notes: Additional remarks on the result.
         episodes: Episodes in the folder.
         replayed: Episodes that were played again.
         seed: Which episodes were drawn; the same seed draws the same ones.

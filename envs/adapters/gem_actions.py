@@ -1,4 +1,4 @@
-"""What GEM's games do not declare: their legal actions, and which games have no memory."""
+"""Properties that GEM's games do not declare: legal actions, and which games have no memory."""
 
 from __future__ import annotations
 

@@ -28,10 +28,10 @@ _ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 class Words(NamedTuple):
-    """What the numbers of a Gymnasium environment mean.
+    """Meaning of the numbers of a Gymnasium environment.
 
     Args:
-        goal: What to do, for the instructions.
+        goal: Task text for the instructions.
         actions: Name of each action.
         values: Name of each number of an observation that is a tuple.
         solved_above: Last reward above which a terminated episode counts as solved; None where rewards do not show it.
@@ -130,7 +130,7 @@ class GymnasiumText(ReplayedEnv):
         actions: Names of the actions of a ``Discrete`` space in order, empty for known ones or the numbers.
         view: ``"auto"``, or one of ``"text"``, ``"picture"``, ``"values"``.
         solved_above: See above; None for the value of a known environment, if it is one.
-        goal: What to do, for the instructions; empty for known words.
+        goal: Task text for the instructions; empty for known words.
         max_turns: Turns after which the episode is truncated, if the inner limit does not come first.
         split: Share of the seeds to draw from.
         env_id: Registered id.

@@ -19,7 +19,7 @@ class Reading(NamedTuple):
     """A parsed observation message.
 
     Args:
-        text: What the agent sees.
+        text: Observation of the agent.
         reward: The reward of the turn; 0 if the message has none.
         terminated: Whether the rules ended the episode.
         truncated: Whether something else ended it; never together with ``terminated``.

@@ -21,7 +21,7 @@ class Reply(NamedTuple):
     """A third-party environment's answer, with corrected flags.
 
     Args:
-        observation: What is new to the agent.
+        observation: New part of the observation.
         reward: The reward of the turn.
         terminated: Whether the rules ended the episode.
         truncated: Whether a limit ended it; never together with ``terminated``.

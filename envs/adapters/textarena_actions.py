@@ -1,4 +1,4 @@
-"""What TextArena's games do not declare: their legal actions, and which games have no memory."""
+"""Properties that TextArena's games do not declare: legal actions, and which games have no memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rules use to play: copies of an environment, reproducible actions, and results as comparable text."""
+"""Tools of the rules: copies of an environment, reproducible actions, and results as comparable text."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _PLAIN = (str, float, int, bool, type(None))
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one call of ``reset`` or ``step`` returned.
+    """Result of one call of ``reset`` or ``step``.
 
     Args:
         action: The action text; None for the reset.
@@ -96,7 +96,7 @@ class Episode:
 
     @property
     def texts(self) -> list[str]:
-        """What was seen: a text for the reset and one for each turn."""
+        """Observations: a text for the reset and one per turn."""
         return [turn.text for turn in self.turns]
 
 

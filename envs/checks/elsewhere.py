@@ -25,7 +25,7 @@ _OTHER_VALUE = "7"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is different in another process.
+    """Differences in another process.
 
     Args:
         hash_seed: Its hash seed, which decides the order of sets.
@@ -42,10 +42,10 @@ class Setting:
 
 @dataclass(slots=True)
 class ProcessResult:
-    """What another process saw.
+    """Results of another process.
 
     Args:
-        error: What was raised, empty if nothing was.
+        error: Exception, empty if there is none.
         kind: Where: ``"making"`` before there was a maker, ``"refused"`` an error of turngym, ``"playing"`` any other.
         episodes: The texts of each recorded episode.
         again: The same by a second copy.
@@ -78,7 +78,7 @@ class Branch:
         turn: Turn at which the snapshot was taken.
         snapshot: The snapshot.
         actions: The actions from there on.
-        expected: What they led to in this process.
+        expected: Results in this process.
     """
 
     seed: int | None
@@ -144,7 +144,7 @@ class Elsewhere:
         """Return what a process with that setting saw.
 
         Args:
-            setting: What is different there.
+            setting: Differences there.
             anew: Whether to start a new process even if that setting has been run already.
         """
         if anew:

@@ -27,7 +27,7 @@ _TOLD = {"anchor": "anchor", "legal_actions": "legal_actions", "progress": "prog
 
 @dataclass(slots=True)
 class _Swaps:
-    """What changed when hidden facts were swapped for others that fit what was seen: name -> findings."""
+    """Changes after swapping hidden facts for others consistent with the observations, by name."""
 
     count: int = 0
     found: dict[str, list[Finding]] = field(default_factory=lambda: defaultdict(list))

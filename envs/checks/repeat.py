@@ -19,10 +19,10 @@ _DRAWS = 12
 _OTHER = 7
 _UNLIKELY = 20_240_607
 REPEATABLE = ("expert-pure", "no-global-random", "no-clock", "copies-isolated", "seed-repeats")
-"""What must hold before episodes of two copies can be compared."""
+"""Preconditions for comparing episodes of two copies."""
 
 REUSABLE = (*REPEATABLE, "seed-binds", "reset-forgets")
-"""What must hold before episodes of one copy can be compared."""
+"""Preconditions for comparing episodes of one copy."""
 
 _FRAMEWORK = ("turngym.envs.core", "turngym.envs.pictures", "gymnasium.core", "builtins", "typing", "abc")
 

@@ -27,7 +27,7 @@ class Finding:
     """One thing that is wrong, with the shortest evidence.
 
     Args:
-        seen: What was seen, one sentence.
+        seen: Evidence in one sentence.
         seed: Seed of the episode that shows it, None where no episode is needed.
         turn: Turn of that episode, 0 for the reset.
         ours: Part of the text that was expected, around the first difference; empty where nothing is compared.
@@ -59,8 +59,8 @@ class Rule:
 
     Args:
         name: Short, stable name, such as ``"no-clock"``.
-        promise: What is promised.
-        why: What goes wrong in training or evaluation if it is broken.
+        promise: Promise of the contract.
+        why: Consequence for training or evaluation if it is broken.
         fix: How to fix a violation.
         test: Yields what is wrong with a case; raises :class:`Skipped` where the promise does not apply.
         after: Rules that must hold before this one can be judged.
@@ -95,7 +95,7 @@ def difference(what: str, ours: list[str], theirs: list[str], seed: int | None) 
     """Yield where two episodes begin to differ, nothing if they are equal.
 
     Args:
-        what: What is wrong if they differ.
+        what: Message if they differ.
         ours: The texts of the reset and the turns of one episode.
         theirs: Those of the other.
         seed: Seed of the episode.

@@ -1,4 +1,4 @@
-"""What can be checked: an id, a class of a module or of a file, an environment, a function that makes one."""
+"""Subjects of a check: an id, a class of a module or file, an environment, a factory function."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class FromSpec:
     """Makes a registered environment, also in a process where it is not registered.
 
     Args:
-        spec: What is registered.
+        spec: Registered environment.
         options: Options.
     """
 

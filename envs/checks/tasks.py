@@ -17,7 +17,7 @@ _SPLIT_SEEDS = 12
 
 @dataclass(slots=True)
 class _Expert:
-    """What the expert did in some episodes."""
+    """Behaviour of the expert in some episodes."""
 
     impure: list[Finding] = field(default_factory=list)
     invalid: list[Finding] = field(default_factory=list)

@@ -42,7 +42,7 @@ class Action:
         kind: Action.
         at: Where on the screen.
         to: Where a drag ends.
-        text: What to type, or the direction of a scroll.
+        text: Text to type, or direction of a scroll.
         keys: X numbers of the keys to press, the modifiers first.
         times: Clicks of the mouse wheel.
     """

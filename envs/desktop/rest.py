@@ -32,7 +32,7 @@ _MACHINE = os.uname().machine
 
 
 class Sample(NamedTuple):
-    """What some processes were doing at a moment at which all were asleep.
+    """Activity of some processes at a moment at which all were asleep.
 
     Args:
         runs: How often each thread has run so far.

@@ -61,7 +61,7 @@ def require_programs(feature: str) -> None:
     """Raise unless everything that a desktop needs is installed.
 
     Args:
-        feature: What needs it, for the message.
+        feature: Component that needs it, for the message.
 
     Raises:
         MissingExtra: A program, the font or the package python-xlib is missing; the message says how to install it.

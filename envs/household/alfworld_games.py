@@ -50,7 +50,7 @@ class Game:
         world: The household and its goal.
         walkthrough: Commands that win it.
         welcome: Text before the first observation.
-        help_text: What ``help`` answers.
+        help_text: Answer of ``help``.
     """
 
     name: str

@@ -89,7 +89,7 @@ class Things(NamedTuple):
 
     Args:
         places: Types of the receptacles that they fit.
-        abilities: What can be done to them beside taking them.
+        abilities: Possible actions on them besides taking them.
         several: The plural, where it takes more than an s.
     """
 

@@ -44,7 +44,7 @@ class Plan:
         rooms: Names of the rooms.
         receptacles: Type -> number.
         things: Names of things, each with the name of the receptacle it is in.
-        goals: What is asked for.
+        goals: Goal.
     """
 
     rooms: tuple[str, ...]

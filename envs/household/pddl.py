@@ -78,7 +78,7 @@ def read_problem(text: str, task: str) -> World:
 
     Args:
         text: The problem in ALFWorld's domain.
-        task: What is asked for, in words.
+        task: Goal in words.
 
     Raises:
         ConfigError: The text is not such a problem.

@@ -22,7 +22,7 @@ _VERB = {"clean": "clean", "hot": "heat", "cool": "cool"}
 
 
 class Move(NamedTuple):
-    """What a command means.
+    """Meaning of a command.
 
     Args:
         verb: Its first word, with ``put`` and ``move`` being one.
@@ -52,7 +52,7 @@ class House:
 
     Args:
         world: The game at its start.
-        help_text: What the command ``help`` answers.
+        help_text: Answer of the command ``help``.
         relists: Whether ``look`` in the middle of the room lists the receptacles as the first observation does; in
             ALFWorld it lists nothing.
     """

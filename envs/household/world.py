@@ -18,7 +18,7 @@ KINDS = (PLACE, LOOK, CLEAN, HEAT, COOL, TWO)
 MARK_OF = {CLEAN: "clean", HEAT: "hot", COOL: "cool"}
 """Kind of task -> what the thing must have become."""
 MARKS = ("clean", "hot", "cool", "sliced", "on")
-"""What can become of a thing."""
+"""Possible transformations of a thing."""
 APPLIANCES = {"clean": ("sink", "sinkbasin"), "hot": ("microwave",), "cool": ("fridge",)}
 """Mark -> types of the receptacles that give it."""
 ABILITY_OF = {"clean": "cleanable", "hot": "heatable", "cool": "coolable"}
@@ -65,7 +65,7 @@ class Thing:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What is asked for.
+    """Goal.
 
     Args:
         kind: One of :data:`KINDS`.
@@ -88,7 +88,7 @@ class World:
         fits: Pairs (type of a receptacle, type of a thing) that go together.
         inside: Pairs (thing, receptacle), by number.
         around: Pairs (thing, location), by number.
-        goals: What is asked for, all at the same time.
+        goals: Simultaneous requests.
         task: The same in words.
         start: Location at which the agent begins.
         marks: Pairs (mark, thing) that hold at the start.

@@ -1,4 +1,4 @@
-"""What a table and its players exchange: requests, results of answers, and counts."""
+"""Exchange between a table and its players: requests, results of answers, and counts."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ class SeatRequest:
         seat: Number of the seat.
         role: The seat's own role.
         policy: Name of the policy that answers.
-        phase: What is being decided.
+        phase: Decision to take.
         turn: Number of the seat's earlier requests in this game.
-        observation: What it reads now: new lines, the error in its last answer, the question.
+        observation: Current text for it: new lines, the error of its last answer, the question.
         new_lines: The new lines alone.
         legal_actions: The legal actions, empty where any text will do.
         retry: Number of its invalid answers to this request.

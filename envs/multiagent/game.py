@@ -27,7 +27,7 @@ class Line(NamedTuple):
 
     Args:
         to: Seat numbers in ascending order.
-        text: What they read.
+        text: Their observations.
     """
 
     to: tuple[int, ...]

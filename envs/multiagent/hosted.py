@@ -23,7 +23,7 @@ class PlayerError(TurngymError, RuntimeError):
 
     Args:
         seat: Where it sat.
-        message: What happened.
+        message: Outcome.
     """
 
     def __init__(self, seat: int, message: str) -> None:
@@ -66,7 +66,7 @@ class HostedTable:
         self.players: list[Player | None] = [None] * count
         """Player per seat; None where answers come from outside."""
         self.rewards = [0.0] * count
-        """What each seat has earned since it last answered; before its first answer, in the game so far."""
+        """Rewards of each seat since its last answer, or since the start of the game."""
         self._generators = [np.random.default_rng(0) for _ in range(count)]
 
     def begin(self, seed: int, options: Mapping[str, Any] | None = None) -> None:

@@ -16,7 +16,7 @@ def class_at(path: str, base: type[T]) -> type[T]:
 
     Args:
         path: ``"module:Class"`` or ``"path/to/file.py:Class"``.
-        base: What the class must derive from.
+        base: Required base class.
 
     Raises:
         UnknownName: There is no such module or class.

@@ -17,7 +17,7 @@ from turngym.registry import Registry
 from turngym.types import JSONValue
 
 SILENCE = "I have nothing to say."
-"""What the generic players say where any text will do."""
+"""Utterances of the generic players where any text will do."""
 
 PLAYERS: Registry[type[Player]] = Registry("player", "turngym.envs.multiagent")
 """Players that can play every game. Those of one game are listed in :attr:`Game.players`."""
@@ -27,7 +27,7 @@ class Player(ABC):
     """Answers for one seat. It may use only its view, its generator and its own memory of this game."""
 
     name: ClassVar[str] = ""
-    """What records call it; the name of the class unless given."""
+    """Name in records; that of the class unless given."""
 
     def __init_subclass__(cls) -> None:
         cls.name = cls.__dict__.get("name", cls.__name__)
@@ -37,7 +37,7 @@ class Player(ABC):
         """Get ready for a new game, and forget the last one.
 
         Args:
-            view: What the seat may know; the same object in every turn.
+            view: View of the seat; the same object in every turn.
             generator: All randomness of the player. The caller saves its state.
         """
 

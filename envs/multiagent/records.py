@@ -29,7 +29,7 @@ class StepRecord:
         action: The canonical action that was taken, None if the seat was asked again or has forfeited.
         is_valid: Whether the text was a legal action.
         reason: Why it was not.
-        reward: What the seat earned by it and since.
+        reward: Rewards of the seat for the action and since.
         terminated: Whether the game ended before the seat was asked again.
         truncated: Whether a fault ended the game; exclude such records from statistics.
         info: The seat's info table when it was asked again, or at the end.
@@ -71,7 +71,7 @@ class EpisodeRecord:
         actions: Every action with its seat, in order, None for a forfeit; with the seed, enough to replay the game.
         transcript_sha256: Hash of :func:`transcript_text`; empty where the game broke.
         status: How it ended.
-        fault: What failed, empty if nothing did.
+        fault: Error, empty if there is none.
         fault_seat: The seat whose player failed, -1 if none did.
     """
 

@@ -39,7 +39,7 @@ GAMES: Mapping[str, Spec] = _Games()
 """Id -> entry point, options and summary of every game."""
 
 TABLE_OPTIONS = ("retries", "invalid_penalty", "render_mode")
-"""What :func:`make_aec` and :func:`make_parallel` take beside the options of the game."""
+"""Arguments of :func:`make_aec` and :func:`make_parallel` besides the options of the game."""
 
 
 def is_game(name: str) -> bool:

@@ -47,7 +47,7 @@ class Table:
     Args:
         game: The rules; the table owns this object.
         retries: Retries after an invalid answer, before the seat forfeits.
-        invalid_penalty: What each invalid answer costs the seat that gave it, at least 0.
+        invalid_penalty: Penalty of a seat per invalid answer, at least 0.
 
     Raises:
         ConfigError: An option is out of its range.
@@ -91,7 +91,7 @@ class Table:
 
         Args:
             generator: All randomness of the game; it must not be used elsewhere meanwhile.
-            options: What the game's ``begin`` knows.
+            options: Argument of the game's ``begin``.
         """
         self.generator = generator
         self._clear()

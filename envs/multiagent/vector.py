@@ -42,7 +42,7 @@ class TableVector:
         scripted: Policies with built-in players, answered internally: name of the policy -> name of a player, or a
             factory. Policies with other names are asked through :meth:`pending`.
         retries: Retries after an invalid answer, before the seat forfeits.
-        invalid_penalty: What each invalid answer costs the seat that gave it.
+        invalid_penalty: Penalty of a seat per invalid answer.
         auto_reset: Whether a table begins its next game in the next :meth:`pending`.
 
     Raises:
@@ -103,7 +103,7 @@ class TableVector:
         Args:
             seed: One number from which the seed of every table follows, or the seed of each table's first game. Tables
                 with equal seeds begin the same game. None uses entropy from the operating system.
-            options: What the game's ``begin`` knows, for all tables or one mapping per table.
+            options: Argument of the game's ``begin``, for all tables or one mapping per table.
 
         Raises:
             ConfigError: A seed is no whole number, or there are not as many seeds or options as tables.
@@ -143,7 +143,7 @@ class TableVector:
         Args:
             table: Number of the table.
             seed: The seed of the game, as records name it.
-            options: What the game's ``begin`` knows.
+            options: Argument of the game's ``begin``.
 
         Raises:
             ConfigError: The seed is no whole number, or the options of the game or the seating are wrong.

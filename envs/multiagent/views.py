@@ -1,4 +1,4 @@
-"""What a seat sees of a game."""
+"""View of a game for a seat."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class SeatView:
-    """What one seat may know, read-only: nothing here depends on lines addressed to others.
+    """Read-only view of one seat: nothing here depends on lines addressed to others.
 
     Args:
         table: The table at which the seat is.
@@ -83,7 +83,7 @@ class SeatView:
 
     @property
     def phase(self) -> str:
-        """What is being decided."""
+        """Decision to take."""
         return self._table.game.phase()
 
     @property

@@ -26,7 +26,7 @@ _CHAT = re.compile(r"<([|\uff5c])|\[(/?INST\])")
 
 
 class Call(NamedTuple):
-    """What an agent does.
+    """Action of an agent.
 
     Args:
         tool: Which tool it calls, empty where the text is no call.

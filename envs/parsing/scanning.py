@@ -19,7 +19,7 @@ class Element(NamedTuple):
 
     Args:
         name: Name of the tag.
-        content: What stands between the tag and the first one that closes it.
+        content: Text between the tag and the first one that closes it.
         start: Where the opening tag begins.
     """
 
@@ -124,7 +124,7 @@ def unfenced(text: str, languages: Iterable[str] = ()) -> str:
 
     Args:
         text: Any text.
-        languages: What may be written behind the opening fence.
+        languages: Text allowed after the opening fence.
 
     >>> unfenced("\n```python\nprint(1)\n```", ["python"])
     'print(1)\n'

@@ -107,7 +107,7 @@ class Thinking:
 
     @cached_property
     def _first_closing(self) -> re.Pattern[str]:
-        """What ends thinking whose beginning the answer does not hold."""
+        """End of reasoning whose start is not in the answer."""
         closing = [mark for _, mark in self.marks if mark != _ALSO_ENDS_OTHERS]
         return re.compile("|".join(map(re.escape, [self._close_of[self.begun]] if self.begun else closing)))
 

@@ -149,7 +149,7 @@ def corpus_file(folder: Path, name: str) -> Path:
 
 
 PREFIX = "hf:"
-"""What stands before the folder or the name; after it may stand ``#`` and the name of a configuration."""
+"""Prefix of the folder or name, which ``#`` and the name of a configuration may follow."""
 SPLITS: Mapping[str, tuple[str, ...]] = {
     "train": ("train",),
     "dev": ("dev", "validation", "valid"),

@@ -18,7 +18,7 @@ class Document(NamedTuple):
     Args:
         id: Its name within the corpus.
         title: What it is about.
-        text: What it says.
+        text: Its text.
     """
 
     id: str

@@ -25,7 +25,7 @@ class Question:
         answers: Accepted answers.
         kind: One of ``KINDS``, or what a data set calls it.
         gold: Ids of the documents that together hold the answer, in the order in which one leads to the next.
-        queries: What finds them, one search after the other.
+        queries: Searches that find them, one after the other.
         choices: The options of a multiple-choice question; ``answers`` then holds the letter.
     """
 

@@ -63,7 +63,7 @@ class LocalRetriever(Retriever):
     """
 
     argument: ClassVar[str] = ""
-    """What an engine's name may be followed by, in words; empty for nothing."""
+    """Suffix allowed after an engine's name, in words; empty for none."""
 
     def __init__(self, documents: Sequence[Document], argument: str = "") -> None:
         self.documents = tuple(documents)

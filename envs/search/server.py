@@ -32,10 +32,10 @@ class SearchServer(JsonServer):
     Without a token only requests to the loopback are answered, and none that a web page of another origin sends.
 
     Args:
-        retriever: What searches.
+        retriever: Search engine.
         host: Address to listen on; other than loopback requires a token.
         port: Port to listen on; 0 selects a free one.
-        token: What clients send as ``Authorization: Bearer TOKEN``; empty for none.
+        token: Token that clients send as ``Authorization: Bearer TOKEN``; empty for none.
         max_connections: Connections, and so threads, at once; others are answered with status 503.
         request_seconds: How long a request may take to arrive, and its answer to leave.
 

@@ -38,7 +38,7 @@ def _unit(vector: dict[str, float]) -> dict[str, float]:
 
 
 class SearchProgress:
-    """What the searches of one episode have brought so far.
+    """Results of the searches of one episode so far.
 
     Args:
         gold: Texts of the passages that hold the answer.

@@ -30,7 +30,7 @@ class Thing:
     """Somebody or something that a document is about.
 
     Args:
-        kind: What it is: ``"person"``, ``"city"`` and so on.
+        kind: Kind: ``"person"``, ``"city"`` and so on.
         name: Its name; no two things share one.
         facts: Name of the relation -> name of a thing, or a value.
         works: Names of the works of a person.

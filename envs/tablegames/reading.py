@@ -47,7 +47,7 @@ def read_choice(text: str, meanings: Mapping[str, str]) -> str:
     """Return the action that an answer names.
 
     Args:
-        text: What a player wrote.
+        text: Answer of a player.
         meanings: Simplified text -> canonical action.
 
     Raises:

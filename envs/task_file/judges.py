@@ -23,7 +23,7 @@ _PRECISION = Decimal("1e-9")
 
 
 class Grade(NamedTuple):
-    """What an answer is worth.
+    """Value of an answer.
 
     Args:
         reward: The reward.
@@ -124,7 +124,7 @@ def find_judge(name: str, tasks: Iterable[FileTask]) -> Judge:
             both normalised); ``numeric`` (the last number); ``math`` (equal numbers or formulas);
             ``none``; or a function of your own, ``module:function`` or ``path/to/file.py:function``, called with
             the task and the answer.
-        tasks: What it will judge.
+        tasks: Subject of the judge.
 
     Raises:
         UnknownName: There is no such judge.

@@ -30,7 +30,7 @@ class FileTask:
 
     Args:
         id: Its name.
-        instruction: What is to be done.
+        instruction: Task.
         answers: Accepted answers; none where a judge of one's own decides.
         files: Name -> content of the files that an agent program finds in its folder.
         split: Share of the tasks that it belongs to; empty for all, in a file with fewer than three questions.
@@ -97,7 +97,7 @@ def _read(path: Path, changed: int, size: int) -> tuple[FileTask, ...]:
 
 
 class _Unreadable(Exception):
-    """What is wrong with a line."""
+    """Error of a line."""
 
 
 def _object(line: str) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def place_row(picture: drawing.Picture, top: int, ranks: Sequence[str]) -> None:
     Args:
         picture: The picture, at least one card wide.
         top: Where the cards begin, in pixels.
-        ranks: What the cards show.
+        ranks: Visible cards.
     """
     step = CARD_WIDTH + GAP
     room = picture.shape[1] - 2 * GAP - CARD_WIDTH

@@ -49,7 +49,7 @@ def find_java(feature: str) -> str:
     """Return the path of the ``java`` program: from JAVA_HOME, else from the PATH.
 
     Args:
-        feature: What needs Java, for the error message.
+        feature: Component that needs Java, for the error message.
 
     Raises:
         MissingExtra: There is none.
@@ -72,7 +72,7 @@ class JavaProcess:
     standard input closes) with the death of this process by any cause.
 
     Args:
-        feature: What needs Java, for error messages.
+        feature: Component that needs Java, for error messages.
         jar: The class archive; its folder becomes the working directory.
         heap_megabytes: Upper limit of Java's heap.
         options: Further options of the ``java`` program.
@@ -272,7 +272,7 @@ def java_pool(
     One that nobody uses is kept until the interpreter ends, or until :func:`close_java`.
 
     Args:
-        feature: What needs Java, for error messages.
+        feature: Component that needs Java, for error messages.
         jar: The class archive.
         heap_megabytes: Upper limit of the heap of one process.
         options: Further options of the ``java`` program.

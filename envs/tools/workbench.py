@@ -31,7 +31,7 @@ class Workbench:
         self._sandbox = sandbox
         self._session: SandboxSession | None = None
         self.log: list[str] = []
-        """What has run since the variables were last lost: enough to have them again."""
+        """Code run since variables were last lost, from which they can be restored."""
 
     def run(self, code: str) -> Result:
         """Run a piece of code.

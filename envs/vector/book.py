@@ -1,4 +1,4 @@
-"""What a vector records of each slot: the state of its episode, its seed, its last observation, its faults."""
+"""Record of a vector slot: state of its episode, seed, last observation, faults."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class EnginesBusy(TurngymError, RuntimeError):
 
 
 class Engine(Protocol):
-    """What a pool asks of an engine."""
+    """Interface of an engine for a pool."""
 
     def is_alive(self) -> bool:
         """Return whether it can be used."""
@@ -142,7 +142,7 @@ class EnginePool(Generic[EngineT]):
 
         Raises:
             EnginesBusy: There are too many engines already, or the pool is closed.
-            Exception: What starting an engine raises.
+            Exception: Exceptions of starting an engine.
         """
         while True:
             host, is_new = self._take_seat()
@@ -162,7 +162,7 @@ class EnginePool(Generic[EngineT]):
 
         Raises:
             EnginesBusy: As :meth:`lease`.
-            Exception: What starting an engine raises.
+            Exception: Exceptions of starting an engine.
         """
         lease = self.lease()
         lease._forgotten.detach()

@@ -49,7 +49,7 @@ class ShopTab(TabKeeper):
         """Open the first page of an episode.
 
         Args:
-            customer: What the customer says.
+            customer: Instruction of the customer.
         """
 
         async def opened() -> Shown:
@@ -64,9 +64,9 @@ class ShopTab(TabKeeper):
         """Do what a customer does on a page.
 
         Args:
-            move: What to do, which the page must allow.
+            move: Action, which the page must allow.
             at: Where the customer is.
-            customer: What the customer says.
+            customer: Instruction of the customer.
 
         Raises:
             BrowserFault: The page broke, or does not show what is clicked.

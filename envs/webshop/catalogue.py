@@ -17,11 +17,11 @@ PROCEDURAL = "procedural"
 
 
 class Catalogue:
-    """What one shop sells. Goals belong to the split of their product, so no split asks for another's products.
+    """Products of one shop. Goals belong to the split of their product, so no split asks for another's products.
 
     Args:
         name: Name of the shop, part of every instance's text.
-        products: What it sells.
+        products: Products.
         goals: Product -> its goals, made when they are first asked for.
         wanted: Ids of the products that give goals; all unless given.
     """

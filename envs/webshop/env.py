@@ -159,7 +159,7 @@ class WebShop(PictureEnv):
 
     @property
     def goal(self) -> Goal:
-        """What the customer asks for, its product included; not for agents."""
+        """Request of the customer, its product included; hidden from agents."""
         return self._goal
 
     def begin(self, task: str | int | None) -> str:

@@ -43,7 +43,7 @@ READ = """(() => {
   const line = each => (each.tagName === "LI" ? "- " : "") + shown(each);
   return { url: location.href, text: [...document.querySelectorAll("h1, p, li, nav, form")].map(line).join("\\n") };
 })()"""
-"""What a browser is asked for to read a page: its address and its text."""
+"""Request of a browser for a page: its address and its text."""
 TOUCH = """(wanted => {
   for (const each of document.querySelectorAll("a[href], button, input"))
     if ((each.tagName === "INPUT" ? "" : each.textContent) === wanted) {

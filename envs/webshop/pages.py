@@ -14,7 +14,7 @@ SEARCH, RESULTS, ITEM, BOUGHT = "search", "results", "item", "bought"
 BACK_TO_SEARCH, NEXT, PREVIOUS, BUY = "back to search", "next >", "< prev", "buy now"
 DETAILS = ("description", "features", "reviews")
 FIXED = frozenset((BACK_TO_SEARCH, PREVIOUS, NEXT, BUY, *DETAILS))
-"""What is clicked under the same name on every page that has it."""
+"""Elements with the same name on every page that has them."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class View:
 
 
 class Move(NamedTuple):
-    """What a customer does.
+    """Actions of a customer.
 
     Args:
         target: The words to search for, or what is clicked.

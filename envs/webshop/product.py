@@ -1,4 +1,4 @@
-"""What a shop sells and what a customer wants."""
+"""Products of a shop and requests of customers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from turngym.seeding import stream
 
 NO_PRICE = 100.0
-"""What a product without a price costs."""
+"""Price of products without one."""
 CEILINGS = tuple(float(price) for price in range(10, 1000, 10))
 """The price ceilings that a goal may name."""
 
@@ -32,7 +32,7 @@ class Product:
         prices: Nothing, the price, or lowest and highest price, in dollars.
         nouns: Nouns of the title, in lower case.
         rating: Stars, nan without ratings.
-        reviews: What customers wrote.
+        reviews: Customer reviews.
     """
 
     asin: str
@@ -68,11 +68,11 @@ class Product:
 
 @dataclass(frozen=True)
 class Goal:
-    """What the customer asks for; it is made from one product, and another that fits is as good.
+    """Request of the customer; made from one product, and satisfied by any that fits.
 
     Args:
         asin: The product that it was made from; the agent is not told.
-        instruction: What the customer says.
+        instruction: Instruction of the customer.
         attributes: Properties asked for.
         options: Option name -> value asked for.
         ceiling: Highest price, in dollars; infinite where none is named.

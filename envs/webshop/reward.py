@@ -160,7 +160,7 @@ def reward(product: Product, chosen: Mapping[str, str], goal: Goal, wanted: Prod
     """Return what buying earns.
 
     Args:
-        product: What was bought.
+        product: Purchase.
         chosen: Option name -> value chosen.
         goal: What was asked for.
         wanted: The product that the goal was made from.

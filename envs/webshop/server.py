@@ -23,11 +23,11 @@ _HEADERS = {
 
 
 class Visit(NamedTuple):
-    """What one environment's pages need to know beside their address.
+    """Context of an environment's pages besides their address.
 
     Args:
         catalogue: The shop.
-        customer: What the customer says.
+        customer: Instruction of the customer.
         is_repeated: Whether every page says it, or only the first.
     """
 

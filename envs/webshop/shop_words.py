@@ -82,7 +82,7 @@ DEPARTMENTS = {
         _split("bedrooms, living rooms, balconies, children, offices, gardens, hallways, guests"),
     ),
 }
-"""What may be said of things, by department."""
+"""Phrases about products, by department."""
 
 KINDS = tuple(
     Kind(noun, (department.title(), group), _split(options), float(cost))
@@ -174,7 +174,7 @@ VALUES = {
 SYLLABLES = _split(
     "ar, bel, cor, dra, el, fen, gor, hal, ix, jun, ka, lum, mir, nor, ost, pra, qui, ros, sol, tav, ur, vex"
 )
-"""What the names of makers are put together from."""
+"""Parts of brand names."""
 
 FEATURES = (
     "{attribute}: made so that it stays that way",

@@ -1,4 +1,4 @@
-"""What an agent may do on a page, and what an action comes to there."""
+"""Actions on a page and their effects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LONGEST = 1000
 
 
 class Move(NamedTuple):
-    """What an action comes to.
+    """Effect of an action.
 
     Args:
         kind: Open a path, follow a link, send a form, enter a value, put the caret into a field, go back.

@@ -110,7 +110,7 @@ class WebSite(TextEnv[str]):
 
     @property
     def goal(self) -> Goal:
-        """What is asked for, with how it is done; not for agents."""
+        """Goal with its solution; hidden from agents."""
         return self._goal
 
     @property

@@ -42,7 +42,7 @@ class Task(NamedTuple):
         path: The page.
         form: The form's action; empty where looking is all.
         fields: Name -> value of what to enter.
-        wants: What that makes so.
+        wants: Effect.
         via: Pages to come by, where the site's usual way is not meant.
     """
 
@@ -54,7 +54,7 @@ class Task(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """What is asked for.
+    """Goal.
 
     Args:
         text: In words.
@@ -106,9 +106,9 @@ def judge(wants: Sequence[Wanted], changes: Sequence[Change], world: World, sche
     """Return how far a goal is reached.
 
     Args:
-        wants: What is wanted.
-        changes: What has changed since the beginning.
-        world: What there was then.
+        wants: Goal.
+        changes: Changes since the start.
+        world: Initial state.
         schema: The tables.
     """
     held = [False] * len(wants)

@@ -17,12 +17,12 @@ class Piece(NamedTuple):
 
     Args:
         kind: What it is.
-        label: What it says; the name of what it enters, for a field, a list or a box.
+        label: Its text; for a field, list or box the name of its value.
         number: Its number on the page; 0 for text.
         href: Where a link leads.
         form: Which form of the page it belongs to.
-        value: What it holds; ``yes`` or ``no`` for a box.
-        options: What a list offers.
+        value: Value; ``yes`` or ``no`` for a box.
+        options: Options of a list.
     """
 
     kind: Kind
@@ -40,7 +40,7 @@ class Piece(NamedTuple):
 
 
 class Form(NamedTuple):
-    """What a button of the page sends.
+    """Values sent by a button of the page.
 
     Args:
         action: The path it is sent to.
@@ -214,7 +214,7 @@ def html_of(page: Page, base: str) -> str:
 
     Args:
         page: The page.
-        base: What stands before every path of the site in its addresses.
+        base: Prefix of every path of the site in its addresses.
     """
     title = escape(page.title)
     rows = "\n".join(f"<div>{''.join([_piece_html(piece, base) for piece in row])}</div>" for row in page.rows)

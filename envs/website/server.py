@@ -46,7 +46,7 @@ def require_server(feature: str) -> None:
     """Raise unless the packages that serve pages are installed.
 
     Args:
-        feature: What needs them, for the error message.
+        feature: Component that needs them, for the error message.
 
     Raises:
         MissingExtra: One is not.

@@ -13,7 +13,7 @@ BLANK = Page("", ())
 
 
 class WebSiteSession:
-    """What a tab shows, whoever runs the tab.
+    """Content of a tab, independent of its driver.
 
     >>> from turngym.envs.website.page import PageMaker
     >>> session = WebSiteSession()

@@ -1,4 +1,4 @@
-"""What a site is: tables, pages made from them, forms that change them, goals."""
+"""Definition of a site: tables, pages made from them, forms that change them, goals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_PARAMETERS = 20
 
 
 class Request(NamedTuple):
-    """What a page or a change is asked for with.
+    """Context of a page or change request.
 
     Args:
         numbers: The numbers in the path.

@@ -29,7 +29,7 @@ KINDS: dict[str, Mapping[str, Maker]] = {
 
 
 class Instance(NamedTuple):
-    """What one episode is about.
+    """Subject of one episode.
 
     Args:
         site: Name of the site.

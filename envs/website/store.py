@@ -1,4 +1,4 @@
-"""What a site knows: a small SQLite database in memory, brought back to its beginning at every reset."""
+"""State of a site: a small in-memory SQLite database, restored at every reset."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PAGE_BYTES = 1024
 
 @dataclass(frozen=True)
 class World:
-    """What a site holds at the beginning of an episode.
+    """Initial content of a site in an episode.
 
     Args:
         name: Tells it from others of the same site.

@@ -39,7 +39,7 @@ class Move(NamedTuple):
     Args:
         verb: One of :data:`VERBS`.
         number: Seat that is named or bid that is made; -1 where the verb takes none.
-        speech: What is said, as it was written.
+        speech: Utterance as written.
     """
 
     verb: str

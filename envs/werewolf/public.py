@@ -1,4 +1,4 @@
-"""What a rule-based player takes from the lines of a game: facts read with a fixed grammar, and counts of them.
+"""Knowledge of a rule-based player from the lines of a game: facts parsed with a fixed grammar, and counts.
 
 Speech counts only where it uses one of four phrases: ``I am the seer``, ``player_X is a wolf``, ``player_X is clear``
 and ``I suspect player_X``. Everything else is noise.
@@ -22,7 +22,7 @@ CLAIM = "I am the seer."
 
 
 class Fact(NamedTuple):
-    """What one line says.
+    """Content of one line.
 
     Args:
         kind: ``pack`` (a werewolf reads its own), ``living`` (at the beginning of a night), ``day`` (a victim),
@@ -31,7 +31,7 @@ class Fact(NamedTuple):
             that are called wolves or suspected.
         seat: Who died in the vote, or who speaks; -1 for nobody.
         votes: Votes by seat.
-        calls: What a speaker says as a seer says it: True of a wolf, False of a clear seat.
+        calls: Claims of a seer: True for a wolf, False for a clear seat.
         is_claim: Whether a speaker claims to be the seer, or the seat that was seen is a werewolf.
     """
 

@@ -18,7 +18,7 @@ Night = tuple[int, int, int]
 
 
 class Past(NamedTuple):
-    """What has happened in a game that is not over.
+    """History of a running game.
 
     Args:
         roles: Role of every seat.

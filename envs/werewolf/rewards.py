@@ -1,4 +1,4 @@
-"""What the seats of Werewolf earn: by team, shaped by ballots, or on the scale of LSPO (Xu et al., ICML 2025)."""
+"""Rewards of Werewolf: by team, shaped by ballots, or on the scale of LSPO (Xu et al., ICML 2025)."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def next_speaker(
 
     Args:
         bids: Bid of every living seat, from 0 to 4.
-        last_speech: What was said last today, empty if nothing was.
+        last_speech: Last utterance of the day, empty if there is none.
         spoken: How often each seat has spoken today.
         generator: Breaks remaining ties.
 

@@ -21,7 +21,7 @@ class Goal:
     """One instance of a goal.
 
     Args:
-        text: What to do, in words.
+        text: Goal in words.
         files: Initial files in the user's folder.
         programs: The programs that are started at the beginning with their files, in order.
         parts: Conditions to reach; the share that holds is the progress.

@@ -22,7 +22,7 @@ class TableAEC(Zoo, AECEnv):  # type: ignore[misc]  # PettingZoo has no type inf
     Args:
         game: The rules.
         retries: Retries after an invalid answer, before the seat forfeits.
-        invalid_penalty: What each invalid answer costs the seat that gave it.
+        invalid_penalty: Penalty of a seat per invalid answer.
         render_mode: ``"ansi"`` to return the game as text, ``"human"`` to print it, or None.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What the PettingZoo views of a game have in common."""
+"""Common parts of the PettingZoo views of a game."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Zoo:
     Args:
         game: The rules.
         retries: Retries after an invalid answer, before the seat forfeits.
-        invalid_penalty: What each invalid answer costs the seat that gave it.
+        invalid_penalty: Penalty of a seat per invalid answer.
         render_mode: ``"ansi"`` to return the game as text, ``"human"`` to print it, or None.
 
     Raises:

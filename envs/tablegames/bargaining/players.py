@@ -18,16 +18,16 @@ _ANCHOR = re.compile(
 
 
 class PlayerView(NamedTuple):
-    """What an anchor says.
+    """Facts in an anchor.
 
     Args:
-        pie: What is divided.
+        pie: Amount to divide.
         step: Shares are multiples of it.
         own: The seat's discount.
         other: The other seat's, None if unknown.
         round: The round.
         last: The last round, None if unknown.
-        keep: What the other seat wants to keep, None if it is this seat's turn to propose.
+        keep: Share proposed by the other seat for itself, None if it is this seat's turn to propose.
     """
 
     pie: int

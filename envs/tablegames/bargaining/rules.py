@@ -14,10 +14,10 @@ from turngym.arithmetic import float_sum
 
 
 class Plan(NamedTuple):
-    """What perfect players do in one round.
+    """Play of perfect players in one round.
 
     Args:
-        keep: What the proposer asks for itself.
+        keep: Share that the proposer asks for itself.
         accepts_from: The smallest share that the other seat accepts.
     """
 
@@ -33,7 +33,7 @@ def utilities(first_share: float, round_number: int, discounts: tuple[float, flo
     Args:
         first_share: ``p``, the share of seat 0 in the pie, in [0, 1].
         round_number: ``t``, the round of the agreement.
-        discounts: What is left of a gain after one more round, for each seat.
+        discounts: Discount of a gain per round, for each seat.
 
     >>> [round(u, 4) for u in utilities(0.5, 2, (0.9, 0.8))]
     [0.45, 0.4]
@@ -82,7 +82,7 @@ def perfect_plans(
     is never worse for the proposer than to be refused; where a step is too coarse for that, it asks for everything.
 
     Args:
-        pie: What is divided.
+        pie: Amount to divide.
         discounts: Of the seats 0 and 1.
         max_rounds: The last round.
         step: Shares are multiples of it; it divides the pie.
@@ -115,7 +115,7 @@ def endless_plan(pie: int, own: float, other: float, is_proposer: bool, step: in
     """Return what a seat does that knows no last round: the equilibrium without one, rounded to whole shares.
 
     Args:
-        pie: What is divided.
+        pie: Amount to divide.
         own: The discount of the seat that asks for the plan.
         other: The other seat's.
         is_proposer: Whether that seat proposes.

@@ -17,7 +17,7 @@ CARDS = ("J", "Q", "K")
 DEALS: tuple[tuple[str, str], ...] = tuple(permutations(CARDS, 2))
 """Cards of the first and the second seat, all equally likely."""
 GAME_VALUE = -1 / 18
-"""What the first seat wins per hand, if both play an equilibrium."""
+"""Winnings of the first seat per hand if both play an equilibrium."""
 
 Policy = Mapping[str, Mapping[str, float]]
 """Information set -> action -> probability."""
@@ -163,7 +163,7 @@ def best_response(policy: Policy, seat: int) -> tuple[float, dict[str, str]]:
     """Return what a seat wins per hand if it answers a known policy as well as it can, and how it does so.
 
     Args:
-        policy: What the other seat plays.
+        policy: Player of the other seat.
         seat: The seat that answers: 0 acts first.
 
     Returns:

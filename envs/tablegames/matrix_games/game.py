@@ -48,7 +48,7 @@ class MatrixGame(TwoSeats):
 
     is_simultaneous = True
     payoffs: ClassVar[Payoffs]
-    """What both seats get for the actions of both."""
+    """Payoffs of both seats by their actions."""
 
     def __init__(self, rounds: int = 10, talk: int = 0) -> None:
         super().__init__()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import product
 
 Payoffs = Mapping[tuple[str, str], tuple[float, float]]
-"""What both seats get for the actions of both."""
+"""Payoffs of both seats by their actions."""
 
 
 def symmetric(actions: tuple[str, ...], own: Mapping[tuple[str, str], float]) -> Payoffs:
@@ -14,7 +14,7 @@ def symmetric(actions: tuple[str, ...], own: Mapping[tuple[str, str], float]) ->
 
     Args:
         actions: The actions, the same for both.
-        own: What a seat gets for its own action and the other's.
+        own: Payoff of a seat by its own action and the other's.
 
     >>> symmetric(("a", "b"), {("a", "a"): 1, ("a", "b"): 0, ("b", "a"): 2, ("b", "b"): 0})["a", "b"]
     (0, 2)

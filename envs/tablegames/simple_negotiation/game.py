@@ -85,7 +85,7 @@ class SimpleNegotiation(TwoSeats):
         self.goods = tuple(TWO_GOODS if goods == "two" else BASE_VALUES)
         self.turns, self.talk, self.reward = turns, talk, reward
         self.values: tuple[tuple[int, ...], ...] = ()
-        """What one of each good is worth to each seat."""
+        """Value of one unit of each good for each seat."""
         self.first: tuple[tuple[int, ...], ...] = ()
         """How many of each good each seat had at first."""
         self._traded = [0] * len(self.goods)

@@ -20,12 +20,12 @@ _LARGEST = 5
 
 
 class PlayerView(NamedTuple):
-    """What an anchor says.
+    """Facts in an anchor.
 
     Args:
         goods: Names of the goods.
         counts: How many the seat has.
-        values: What one is worth to it.
+        values: Value of one unit.
         offer: The offer to the seat, None if there is none.
     """
 
@@ -91,7 +91,7 @@ def nearest_offer(known: PlayerView, demand: float) -> Offer | None:
     """Return the offer of one good for another that asks for a demand or the least above it, of the largest gain.
 
     Args:
-        known: What the seat knows; it gives no more than it has.
+        known: View of the seat; it gives no more than it has.
         demand: Worth of what is wanted, as a multiple of the worth of what is given.
 
     >>> nearest_offer(PlayerView(("wood", "gold"), (9, 9), (5, 15), None), 3.0)

@@ -23,7 +23,7 @@ def read_turn(text: str, goods: Sequence[str], talk: bool) -> tuple[str | Offer,
     """Return a turn's action and what is said with it.
 
     Args:
-        text: What a player wrote.
+        text: Answer of a player.
         goods: Names of the goods.
         talk: Whether a text without an action is something said.
 

@@ -22,7 +22,7 @@ _OFFER = re.compile(r"(?:i )?(?:offer|trade|give)?:? ?([^->]{1,80}?) ?(?:->|=>|â
 
 
 class Offer(NamedTuple):
-    """What a seat gives and what it wants for it: how many of each good.
+    """Trade offer of a seat: numbers of each good given and wanted.
 
     Args:
         gives: [goods] counts.

@@ -1,4 +1,4 @@
-"""What a sequence of pulls tells about exploration; pure functions of the arms, the rewards and the true means.
+"""Exploration statistics of a sequence of pulls; pure functions of arms, rewards and true means.
 
 Sources: suffix failure, greedy and minimal fractions after Krishnamurthy et al. 2024 (arXiv 2403.15371), the regret
 curve after Nie et al. 2024 (arXiv 2410.06238), the lower bound by Lai and Robbins 1985.
@@ -116,7 +116,7 @@ class RegretCurve(NamedTuple):
         scale: Weight of the part that grows like a power of the logarithm, at least 0.
         exponent: That power.
         slope: Weight of the part that grows like the number of turns, at least 0.
-        offset: What is added throughout.
+        offset: Constant added to all.
         error: Root of the mean squared residual.
     """
 

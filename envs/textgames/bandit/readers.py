@@ -21,7 +21,7 @@ THEMES = ("adventure", "romance", "humour", "science", "history")
 STRENGTH = np.array([1.2, 1.1, 1.0, 0.9, 0.8])
 """How much each theme matters: the singular values of the table of ratings."""
 MIDDLE = 3.0
-"""What a reader without tastes would give every book."""
+"""Rating of every book by a reader without preferences."""
 _NUM_READERS = 1000
 _LEVELS = (("loves", 1.0), ("likes", 0.5), ("does not mind", 0.0), ("dislikes", -0.5), ("hates", -1.0))
 _WORK = ("nurse", "student", "farmer", "lawyer", "cook", "teacher", "driver", "engineer", "painter", "retired baker")
@@ -40,7 +40,7 @@ class Readers(NamedTuple):
     """The readers of one split.
 
     Args:
-        profiles: What is told of each, one sentence.
+        profiles: Description of each, one sentence.
         tastes: Their tastes, shape [reader, theme].
     """
 

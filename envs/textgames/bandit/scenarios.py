@@ -1,4 +1,4 @@
-"""What the arms of a bandit stand for: names for up to twenty of them, and the story that goes with the names."""
+"""Themes of bandits: names for up to twenty arms, and the accompanying story."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ class Scenario(NamedTuple):
     """A story around a bandit.
 
     Args:
-        story: What the choices are and what a reward means.
-        kind: What an arm is called.
+        story: Meaning of choices and rewards.
+        kind: Name of an arm.
         names: The names of the arms, lower case and different.
     """
 

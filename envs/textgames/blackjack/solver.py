@@ -19,7 +19,7 @@ _SHARES = (1 / 13,) * 9 + (4 / 13,)
 
 
 class Stakes(NamedTuple):
-    """What the outcomes are worth to the player who is to play best."""
+    """Value of the outcomes for the player to optimise."""
 
     win: float = 1.0
     draw: float = 0.0
@@ -98,7 +98,7 @@ def stand_value(count: int, has_ace: bool, is_natural: bool, shown: int, pool: P
         is_natural: Whether they are a natural.
         shown: The dealer's face-up card.
         pool: Unseen cards, the dealer's hidden one among them.
-        stakes: What the outcomes are worth.
+        stakes: Value of the outcomes.
     """
     chances = dealer_chances(shown, shown == 1, 1, pool)
     if is_natural:
@@ -137,7 +137,7 @@ def should_hit(cards: tuple[int, ...], shown: int, pool: Pool, stakes: Stakes = 
         cards: The values of the player's cards, aces as 1.
         shown: The value of the dealer's face-up card.
         pool: Unseen cards.
-        stakes: What the outcomes are worth.
+        stakes: Value of the outcomes.
 
     >>> should_hit((10, 6), 7, ENDLESS), should_hit((10, 6), 6, ENDLESS), should_hit((1, 6), 6, ENDLESS)
     (True, False, True)

@@ -31,7 +31,7 @@ _DISCOUNT = 0.99
 
 @dataclass(frozen=True)
 class Lake:
-    """What stays the same during an episode; cells are numbered row by row from 0.
+    """Constant state of an episode; cells are numbered row by row from 0.
 
     Args:
         size: Cells along one side.

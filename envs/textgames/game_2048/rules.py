@@ -28,7 +28,7 @@ _CROWDED = 3
 
 
 class Pushed(NamedTuple):
-    """What becomes of a line that is pushed to its start, or to its end.
+    """Result of pushing a line to its start or its end.
 
     Args:
         lines: The line after each of the two pushes.
@@ -63,7 +63,7 @@ def merged(line: Line) -> tuple[Line, int]:
 
 
 class _Lines(dict[Line, Pushed]):
-    """What becomes of the lines that have come up; forgets them all when they are too many."""
+    """Cached results of pushes; cleared when too many."""
 
     def __missing__(self, line: Line) -> Pushed:
         if len(self) >= _MOST_LINES:

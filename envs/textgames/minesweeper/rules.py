@@ -152,7 +152,7 @@ def _apply_pairs(known: list[tuple[int, int]]) -> tuple[int, int]:
 
 
 class Knowledge:
-    """What follows from the numbers of the open cells.
+    """Deductions from the numbers of the open cells.
 
     Two rules about single numbers and one about pairs of numbers are applied until something is safe or they give
     nothing new; the number of all mines takes part as a number about every unknown cell.

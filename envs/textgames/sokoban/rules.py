@@ -21,7 +21,7 @@ SYMBOLS = "#_OX√PS"
 
 
 class State(NamedTuple):
-    """What changes during an episode.
+    """Changing state of an episode.
 
     Args:
         player: Cell of the player.
@@ -34,7 +34,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Room:
-    """What stays the same during an episode.
+    """Constant state of an episode.
 
     Args:
         size: Cells along one side, walls included.

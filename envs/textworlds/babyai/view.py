@@ -1,4 +1,4 @@
-"""What the agent of a BabyAI level sees, in words: its view of 7 by 7 cells, as far as walls and doors let it see."""
+"""Text view of a BabyAI agent: 7 by 7 cells, as far as walls and doors allow."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Seen(NamedTuple):
     Args:
         ahead: Steps ahead of the agent, 0 to 6.
         right: Steps to the right; negative to the left.
-        name: What is there, empty for floor.
+        name: Content, empty for floor.
     """
 
     ahead: int
@@ -42,7 +42,7 @@ def name_of(thing: Any) -> str:
 
 
 class _Outside:
-    """What lies beyond the edge of a level, which looks like a wall."""
+    """Cells beyond the edge of a level, which look like walls."""
 
     type = "wall"
 

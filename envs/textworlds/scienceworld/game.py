@@ -30,12 +30,12 @@ _golds: dict[tuple[str, int, str, bool], tuple[str, ...]] = {}
 
 
 class Reply(NamedTuple):
-    """What the package tells after an action, in canonical form.
+    """Response of the package to an action, in canonical form.
 
     Args:
         observation: Its answer.
-        look: What looking around would say.
-        inventory: What the inventory would say.
+        look: Result of looking around.
+        inventory: Result of the inventory.
         score: Its score in percent; -100 where the task was failed for good.
         is_over: Whether the task is completed or failed.
         legal_actions: Its valid actions, sorted; empty if they were not asked for.

@@ -48,7 +48,7 @@ SIMPLIFICATIONS = (
     "noElectricalAction",
 )
 FREE_ACTIONS = ("look around", "inventory", "task")
-"""What takes no time in the world."""
+"""Actions that take no time in the world."""
 _ELECTRICAL = ("power-component", "conductivity")
 
 

@@ -1,4 +1,4 @@
-"""What a player of a TextWorld game is told, tidied; and what it can know of the world, from the package's facts."""
+"""Text for a player of a TextWorld game, cleaned; and its knowledge of the world, from the package's facts."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def tidy(text: str, begin: str = "") -> str:
     r"""Return a text of the game without its prompt and the status line behind that.
 
     Args:
-        text: What the game printed.
-        begin: What stands before this, such as the title, is left out.
+        text: Output of the game.
+        begin: Text before this, such as the title, is dropped.
 
     >>> tidy("\n\n-= Bar =-\nYou are in a bar.\n\n\n\nIt is dark.\n\n>         -= Bar =-0/2")
     '-= Bar =-\nYou are in a bar.\n\nIt is dark.'
@@ -54,7 +54,7 @@ def _plain(text: str) -> str:
 
 
 class Sight:
-    """What a player has seen of a world: each room as it was when last seen.
+    """Knowledge of a player about a world: each room as last seen.
 
     Args:
         names: Name of each room and thing; those that have none are left out of texts.

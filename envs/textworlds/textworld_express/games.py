@@ -11,7 +11,7 @@ from turngym.errors import ConfigError, UnknownName, nearest
 
 
 class Game(NamedTuple):
-    """What a game is about.
+    """Subject of a game.
 
     Args:
         parameters: Name of each generator parameter -> smallest and largest value (1 and 0 mean yes and no).
@@ -164,7 +164,7 @@ def describe(game: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the package answers to one action, in canonical form."""
+    """Response of the package to one action, in canonical form."""
 
     observation: str
     look: str

@@ -20,7 +20,7 @@ class CodeTask(NamedTuple):
 
     Args:
         name: Name of its function.
-        text: What it should do.
+        text: Intended behaviour.
         start: The initial program.
         solution: A right program.
         inputs: Arguments of the tests.

@@ -32,7 +32,7 @@ class Fault(NamedTuple):
 
     Args:
         program: Name of the program.
-        changes: What was changed.
+        changes: Description of the change.
         failing: Numbers of the inputs that show it.
     """
 

@@ -61,7 +61,7 @@ class Ran(NamedTuple):
         is_known: Whether the program returned a value.
         value: The value, encoded (see :mod:`turngym.envs.tools.code_repair.returned`).
         problem: Why it returned none, in a line.
-        output: What it printed.
+        output: Output.
     """
 
     is_known: bool

@@ -28,10 +28,10 @@ class Change(NamedTuple):
     """One piece of a text replaced.
 
     Args:
-        kind: What kind of fault it is.
+        kind: Kind of the fault.
         start: Where the piece begins, in characters.
         end: Where it ends.
-        text: What stands there instead.
+        text: Replacement.
     """
 
     kind: str

@@ -21,10 +21,10 @@ class Program(NamedTuple):
 
     Args:
         name: Name of its function.
-        summary: What it does, the first line of its docstring.
+        summary: Description, the first line of its docstring.
         source: Its text.
         inputs: Arguments of the calls that tests consist of.
-        outputs: What the calls return.
+        outputs: Results of the calls.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What a program returned, as the text that came out of the sandbox: read within bounds, compared, shown.
+"""Results of a program, as text from the sandbox: read within bounds, compared, shown.
 
 The text is untrusted. The values that it describes are not built: no set or dictionary, whose elements could be chosen
 to collide, and no number with more digits than Python itself reads. So the cost is about that of sorting it.

@@ -29,7 +29,7 @@ class Bubblewrap(Sandbox):
     process, and that of processes counts inside of the sandbox.
 
     Args:
-        limits: What code may use.
+        limits: Limits of code.
 
     Raises:
         MissingExtra: Bubblewrap or the system's Python is missing.

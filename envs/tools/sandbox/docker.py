@@ -45,7 +45,7 @@ class Docker(Sandbox):
     """Sessions in containers of a Docker engine.
 
     Args:
-        limits: What code may use.
+        limits: Limits of code.
         image: The image, with Python in its path. It must exist already: nothing is downloaded.
         runtime: Another runtime of the engine, such as ``"runsc"`` (gVisor), which keeps code away from the kernel.
         python: The interpreter inside.
@@ -158,7 +158,7 @@ class DockerSession(DriverSession):
     Args:
         client: The engine.
         settings: Returns how a container is made.
-        limits: What code may use.
+        limits: Limits of code.
 
     Raises:
         SandboxError: It does not start.

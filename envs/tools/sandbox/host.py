@@ -67,7 +67,7 @@ class DriverSession(SandboxSession):
     Subclasses implement how a driver is started, reached and ended.
 
     Args:
-        limits: What code may use.
+        limits: Limits of code.
 
     Raises:
         SandboxError: It does not start.
@@ -136,7 +136,7 @@ class ProcessSession(DriverSession):
 
     Args:
         launch: Prepares a start.
-        limits: What code may use.
+        limits: Limits of code.
 
     Raises:
         SandboxError: It does not start.

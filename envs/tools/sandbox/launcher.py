@@ -41,7 +41,7 @@ def require_bubblewrap(feature: str, limits: Limits, remedy: str = "run as root"
     """Raise unless Bubblewrap can be used, and warn if its limits hold for each process alone.
 
     Args:
-        feature: What needs it, for the message.
+        feature: Component that needs it, for the message.
         limits: What one sandbox may use.
         remedy: What to do where control groups cannot be made.
 

@@ -28,7 +28,7 @@ class Pool(Sandbox):
     """Keeps a number of started sessions of another sandbox ready; each is used by one and never again.
 
     Args:
-        sandbox: What starts them.
+        sandbox: Factory.
         size: How many are kept ready, at least 1.
 
     Raises:

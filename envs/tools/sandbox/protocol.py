@@ -1,4 +1,4 @@
-"""What a sandbox is: limits, results, sessions, and the backends by name."""
+"""Definition of a sandbox: limits, results, sessions, and the backends by name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Status = Literal["ok", "error", "timeout", "output", "died"]
 
 @dataclass(frozen=True)
 class Limits:
-    """What code may use.
+    """Limits of code.
 
     Args:
         wall_seconds: Time of one call.
@@ -46,11 +46,11 @@ class Limits:
 
 @dataclass(frozen=True)
 class Result:
-    """What a call led to.
+    """Result of a call.
 
     Args:
         status: How it ended.
-        stdout: What it wrote, cut at the limit.
+        stdout: Output, truncated at the limit.
         stderr: The same for errors, the traceback included.
         value: The value of its last line, as ``repr`` shows it, where that is an expression; empty for None.
         seconds: How long it took.
@@ -99,7 +99,7 @@ class Sandbox(ABC):
     """Makes sessions; safe to use from several threads.
 
     Args:
-        limits: What code may use.
+        limits: Limits of code.
     """
 
     stops: str = ""
@@ -144,8 +144,8 @@ def make_sandbox(backend: str = "auto", limits: Limits | None = None, **options:
 
     Args:
         backend: ``"bubblewrap"``, ``"docker"``, or ``"auto"`` for the first of them that works here.
-        limits: What code may use.
-        options: What the backend knows, such as ``runtime="runsc"`` for docker.
+        limits: Limits of code.
+        options: Options of the backend, such as ``runtime="runsc"`` for docker.
 
     Raises:
         UnknownName: There is no such backend.

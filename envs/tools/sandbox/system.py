@@ -1,4 +1,4 @@
-"""What a sandbox sees of the host: the interpreter, a shell, the standard library, and the shared libraries of these.
+"""Files of the host visible to a sandbox: interpreter, shell, standard library, and their shared libraries.
 
 This is an allow-list. It contains no packages, wherever they are installed, so that turngym's own solutions cannot be
 read where it is installed beside the standard library; nor other programs, caches or documentation.
@@ -40,10 +40,10 @@ print(json.dumps({"libraries": [name for name in names if name.startswith("/") a
 """
 """Asks the interpreter where its standard library is and which libraries its modules need; none of them is imported."""
 _SHELL = "/bin/sh"
-"""What ``os.system`` and ``subprocess`` with ``shell=True`` start."""
+"""Shell started by ``os.system`` and ``subprocess`` with ``shell=True``."""
 _ALWAYS = frozenset({"lib-dynload", "__pycache__"})
 _DATA = ("/usr/share/zoneinfo", "/usr/lib/locale/C.utf8")
-"""What the standard library reads besides: time zones, and the locale of the environment inside."""
+"""Other files read by the standard library: time zones, and the locale of the environment inside."""
 
 
 class View(NamedTuple):

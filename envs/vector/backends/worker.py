@@ -185,7 +185,7 @@ def run_job(slot: Slot, journal: Journal | None, op: Op, begin: Begin) -> Any:
 
     Args:
         slot: The slot.
-        journal: What to replay first; None for nothing.
+        journal: Operations to replay first; None for none.
         op: The operation.
         begin: Called when a part of the job begins, so that each has a time limit of its own.
     """

@@ -40,7 +40,7 @@ class Job:
 
 
 Order: TypeAlias = tuple[int, int, Journal | None, Op]
-"""What a worker is told of a job: its number, its slot, what must be repeated before, and the operation."""
+"""Job of a worker: its number, slot, operations to replay first, and the operation."""
 
 
 class Worker(ABC):

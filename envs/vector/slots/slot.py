@@ -65,9 +65,9 @@ class Journal:
     Args:
         start: ``("seed", int)``, ``("generator", state)`` or ``("snapshot", bytes)``; None before the first episode.
         options: The options of the reset.
-        log: What changed the environment since, as operations.
+        log: Operations that changed the environment since.
         last: The last observation, which the rebuilt environment must show again.
-        attributes: What ``set_attr`` set in earlier episodes.
+        attributes: Values set by ``set_attr`` in earlier episodes.
     """
 
     start: tuple[str, Any] | None = None

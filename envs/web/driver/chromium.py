@@ -41,7 +41,7 @@ def find_browser(feature: str) -> str:
     """Return the path of a Chromium: the variable ``TURNGYM_CHROMIUM``, else the first found on the PATH.
 
     Args:
-        feature: What needs a browser, for the error message.
+        feature: Component that needs a browser, for the error message.
 
     Raises:
         MissingExtra: There is none.

@@ -110,7 +110,7 @@ class Frames:
         while a frame was drawn never ended the frame, and no other page of the browser was drawn any more.
 
         Args:
-            work: What is awaited.
+            work: Awaitable.
             patience: Seconds that it is given before the first frame.
 
         Raises:

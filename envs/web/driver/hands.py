@@ -20,7 +20,7 @@ async def act(tab: Tab, action: Action, nodes: Sequence[Node]) -> str:
     Args:
         tab: The page.
         action: The action.
-        nodes: What the agent was shown; only these can be named.
+        nodes: Elements shown to the agent; only these can be named.
 
     Returns:
         Why it could not be done, empty if it was.

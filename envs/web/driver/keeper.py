@@ -65,7 +65,7 @@ class TabKeeper:
         """Run an operation, retrying once if the browser ends meanwhile; the tab is dropped if that fails.
 
         Args:
-            work: What to do, from wherever the page is.
+            work: Action, independent of the current page.
             again: How to do it in a new tab; without it, as before.
 
         Raises:

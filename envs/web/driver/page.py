@@ -1,4 +1,4 @@
-"""What an agent is shown of a page: the visible elements with their numbers, a line each.
+"""Text view of a page: visible elements with their numbers, one line each.
 
 The elements come from ``data/page.js``; everything here is pure, so recorded pages test it.
 """
@@ -38,7 +38,7 @@ class Node:
         tag: Tag name, ``text`` for a run of text and for text in a drawing.
         at: Left, top, width and height in pixels.
         text: Its own text.
-        value: What a field holds.
+        value: Content of a field.
         facts: All else that the page told; see ``data/page.js``.
     """
 
@@ -51,7 +51,7 @@ class Node:
 
     @property
     def role(self) -> str:
-        """What the element is, in one word."""
+        """Kind of the element."""
         if self.facts.get("role"):
             return str(self.facts["role"])
         if self.tag == "input":

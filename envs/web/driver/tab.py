@@ -72,9 +72,9 @@ class Tab:
         """Why the tab can no longer be used; empty while it can."""
         self.resets = 0
         self.answer: str | None = None
-        """What dialogs are accepted with; None to dismiss them."""
+        """Text with which dialogs are accepted; None to dismiss them."""
         self.asked = ""
-        """What the latest dialog said."""
+        """Text of the latest dialog."""
         self._session = session
         self._timeout = timeout_seconds
         self._total = total
@@ -137,8 +137,8 @@ class Tab:
         """Await something that the browser does.
 
         Args:
-            work: What is awaited.
-            what: What it is, for the error message.
+            work: Awaitable.
+            what: Name for the error message.
             frames_after: Seconds after which frames are drawn for it to go on; None if it needs none.
             is_frame: Whether it draws the page itself.
 

@@ -26,10 +26,10 @@ class Branch:
     Args:
         depth: How many lines it stands under.
         id: Number of the element, 0 if none can be named there.
-        role: What it is, in Chromium's words.
-        name: What it is called.
-        value: What it holds.
-        words: What else is true of it.
+        role: Role in Chromium's terms.
+        name: Name.
+        value: Value.
+        words: Further properties.
     """
 
     depth: int
@@ -60,7 +60,7 @@ class Tree:
 
         Args:
             tab: The page.
-            shown: What ``observe`` has just told of it.
+            shown: Latest result of ``observe`` for it.
         """
         heard = {node.id: bool(node.facts.get("heard")) for node in shown if node.id}
         nodes = await _read_nodes(tab)
@@ -101,7 +101,7 @@ def numbers_of(snapshot: Mapping[str, Any], order: Sequence[Sequence[int] | None
     """Return Chromium's own number of each element -> ours.
 
     Args:
-        snapshot: What ``DOMSnapshot.captureSnapshot`` answers.
+        snapshot: Result of ``DOMSnapshot.captureSnapshot``.
         order: Our numbers of the page's elements in the order of the document, 0 for those without; then those of its
             frames, None for one that cannot be read.
     """
@@ -138,7 +138,7 @@ def read_tree(
     """Return the lines of a tree; what says nothing and takes nothing is left out, and text has its element's number.
 
     Args:
-        nodes: What ``Accessibility.getFullAXTree`` answers.
+        nodes: Result of ``Accessibility.getFullAXTree``.
         numbers: Chromium's own number of an element -> ours.
         heard: Our numbers of elements that listen to the mouse.
     """

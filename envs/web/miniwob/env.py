@@ -122,7 +122,7 @@ class MiniWoB(PictureEnv):
 
     @property
     def screen(self) -> Screen:
-        """What the page shows, its elements with all that is known of them."""
+        """Elements of the page with all their properties."""
         return self._screen
 
     @property

@@ -1,4 +1,4 @@
-"""What a page of MiniWoB++ shows and says after a turn."""
+"""Text and state of a MiniWoB++ page after a turn."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from turngym.envs.web.driver.tree import Branch, normalised_tree, tree_text
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """What a page shows and says.
+    """Text of a page.
 
     Args:
         goal: The task in words.
@@ -19,7 +19,7 @@ class Screen:
         raw_reward: Its reward without regard to time.
         decayed_reward: Its reward, less for the time taken.
         problem: Why the last action could not be done; empty if it was.
-        notice: What the page tried and was kept from; empty for nothing.
+        notice: Blocked attempts of the page; empty for none.
         tree: Chromium's accessibility tree, where that is what the agent sees.
     """
 

@@ -1,4 +1,4 @@
-"""What the issue tracker holds: its tables, and what is in them at the beginning."""
+"""The issue tracker: its tables and their initial content."""
 
 from __future__ import annotations
 

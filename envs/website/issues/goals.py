@@ -1,4 +1,4 @@
-"""What is asked for in the issue tracker."""
+"""Goals in the issue tracker."""
 
 from __future__ import annotations
 

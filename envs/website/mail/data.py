@@ -1,4 +1,4 @@
-"""What the web mail holds: its tables, and what is in them at the beginning."""
+"""The web mail: its tables and their initial content."""
 
 from __future__ import annotations
 

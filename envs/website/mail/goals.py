@@ -1,4 +1,4 @@
-"""What is asked for in the web mail."""
+"""Goals in the web mail."""
 
 from __future__ import annotations
 

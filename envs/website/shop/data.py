@@ -1,4 +1,4 @@
-"""What the back office of the shop holds: its tables, and what is in them at the beginning."""
+"""The shop's back office: its tables and their initial content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked for in the back office of the shop."""
+"""Goals in the shop's back office."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Ray actor runs: it holds a worker process on its node and passes operations and answers on.
+"""A Ray actor: holds a worker process on its node and forwards operations and answers.
 
 The environments live in that process and not in the actor itself, so that if one breaks its process, the actor survives
 to report the slot, and Ray is unaffected.

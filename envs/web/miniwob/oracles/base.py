@@ -1,4 +1,4 @@
-"""What an oracle of a web task sees, and how it finds things: the task in words, the page, its own past actions."""
+"""Input of a web task's oracle and its lookup functions: the task in words, the page, its past actions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class View:
     Args:
         goal: The task in words.
         nodes: The elements.
-        actions: What was done in the episode so far.
+        actions: Actions of the episode so far.
     """
 
     goal: str
