@@ -14,15 +14,17 @@ import gymnasium
 import pytest
 
 import turngym  # noqa: F401  (registers the environments)
+from turngym.benchmarks.studies.speed import env_vs_peers as benchmark
+from turngym.benchmarks.studies.speed.sides.worker import Worker
 from turngym.envs.textgames.words import words
 
 ROOT = Path(__file__).parents[2]
-SPEED = ROOT / "benchmarks" / "studies" / "speed"
+SIDES = ROOT / "benchmarks" / "studies" / "speed" / "sides"
 WORDS = {"5": list(words(5))}
 
 
 def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, SPEED / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(name, SIDES / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
@@ -30,10 +32,9 @@ def load(name: str) -> ModuleType:
     return module
 
 
-load("sides")
+load("worker")
 games = load("peer_games")
 side = load("peer_side")
-benchmark = load("env_vs_peers")
 NAMES = [row.name for row in games.ROWS]
 
 
@@ -135,7 +136,7 @@ def test_every_cell_is_in_the_tables() -> None:
 
 @pytest.fixture
 def worker() -> Iterator[Any]:
-    made = benchmark.Worker(sys.executable, benchmark.SCRIPT, os.environ)
+    made = Worker(sys.executable, benchmark.SCRIPT, os.environ)
     yield made
     made.close()
 
@@ -161,8 +162,8 @@ def test_it_measures_every_side_and_writes_every_cell(tmp_path: Path) -> None:
     if not (ROOT / ".venvs" / "peers" / "bin" / "python").exists():
         pytest.skip("there is no .venvs/peers: run make peers")
     target = tmp_path / "found.json"
-    command = [sys.executable, str(SPEED / "env_vs_peers.py"), "--seconds", "0.05", "--repeats", "2"]
-    command += ["--games", "TowerOfHanoi", "FrozenLake", "--target", str(target)]
+    command = [sys.executable, str(SIDES.parent / "env_vs_peers.py"), "--seconds", "0.05", "--repeats", "2"]
+    command += ["--games", "TowerOfHanoi", "FrozenLake", "--out", str(target)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
     found = json.loads(target.read_text("utf8"))
     assert found["versions"]["gem-llm"] == "0.1.0" and "geometric mean" in done.stdout

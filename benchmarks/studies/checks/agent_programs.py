@@ -21,13 +21,12 @@ from turngym.__main__ import main as turngym
 from turngym.agents.models.embedded import EmbeddedConfig, build_model, build_tokenizer
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import Trajectory
-from turngym.benchmarks.machine import machine
 from turngym.benchmarks.studies.checks.program_experts import PROGRAMS, AgentProgram, expert_episodes
-from turngym.storage.files import write_json
+from turngym.benchmarks.studies.harness import RESULTS, arguments, write_result
 from turngym.trainers.loop.sft import SupervisedLearner
 from turngym.trainers.settings.supervised import SupervisedConfig
 
-RESULTS = Path(__file__).parents[2] / "results" / "agent_programs.json"
+RESULT = RESULTS / "agent_programs.json"
 PACKAGES = ("mini-swe-agent", "smolagents", "openai-agents", "openai", "litellm")
 DEMONSTRATIONS, EPOCHS = 5, 25
 ITERATIONS, GROUP = 2, 2
@@ -115,11 +114,13 @@ def study(name: str) -> None:
 
 
 def _keep(name: str, found: Mapping[str, Any]) -> None:
-    kept = json.loads(RESULTS.read_text("utf8")) if RESULTS.exists() else {"programs": {}}
+    kept = json.loads(RESULT.read_text("utf8")) if RESULT.exists() else {"programs": {}}
     programs = {**kept["programs"], name: found}
-    write_json(RESULTS, {"programs": programs, "machine": machine(*PACKAGES)})
+    write_result(RESULT, {"programs": programs}, *PACKAGES)
 
 
 if __name__ == "__main__":
-    for program_name in sys.argv[1:] or PROGRAMS:
+    parser = arguments(__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", choices=[[], *PROGRAMS], help="programs; all unless given")
+    for program_name in parser.parse_args().names or PROGRAMS:
         study(program_name)

@@ -5,14 +5,13 @@
     python benchmarks/studies/checks/bias.py --parts    # only what methods share
     python benchmarks/studies/checks/bias.py --pages    # only the pages
 
-Every episode of a tiny environment is listed with its exact probability (``bias_world.py``), every batch goes through
-the code that training runs (``bias_gradients.py``), and what stands between a method and its objective is taken away
-reason by reason until the two gradients agree to 1e-9 (``bias_methods.py``).
+Every episode of a tiny environment is listed with its exact probability (``expected_gradients/world.py``), every batch
+goes through the code that training runs (``expected_gradients/gradients.py``), and what stands between a method and its
+objective is taken away reason by reason until the two gradients agree to 1e-9 (``expected_gradients/methods.py``).
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Iterable, Sequence
@@ -22,7 +21,7 @@ from typing import Any, Literal, TypeAlias
 
 import torch
 
-from turngym.benchmarks.studies.checks.bias_gradients import (
+from turngym.benchmarks.studies.checks.expected_gradients.gradients import (
     Arm,
     Batches,
     Figure,
@@ -32,10 +31,11 @@ from turngym.benchmarks.studies.checks.bias_gradients import (
     large_batch,
     one_group,
 )
-from turngym.benchmarks.studies.checks.bias_methods import BASES, CASES, Case, Class, Step
-from turngym.benchmarks.studies.checks.bias_pages import RESULT, write_pages
-from turngym.benchmarks.studies.checks.bias_parts import PARTS, Part
-from turngym.benchmarks.studies.checks.bias_world import Rules
+from turngym.benchmarks.studies.checks.expected_gradients.methods import BASES, CASES, Case, Class, Step
+from turngym.benchmarks.studies.checks.expected_gradients.pages import RESULT, write_pages
+from turngym.benchmarks.studies.checks.expected_gradients.parts import PARTS, Part
+from turngym.benchmarks.studies.checks.expected_gradients.world import Rules
+from turngym.benchmarks.studies.harness import arguments
 from turngym.storage.files import write_json
 from turngym.trainers.algorithms import ALGORITHMS
 from turngym.trainers.algorithms.base.modifier import Modifier
@@ -192,13 +192,13 @@ def measure(names: Sequence[str], tables: Sequence[str]) -> list[str]:
 
 def main(argv: Sequence[str]) -> int:
     """Measure methods and write the pages; the exit status is 1 if a method is not what its case says."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="methods; all unless given")
     parser.add_argument("--parts", action="store_true", help="only the tables about what methods share")
     parser.add_argument("--pages", action="store_true", help="only write the pages from the figures as they are")
     options = parser.parse_args(argv)
     if unknown := sorted(set(options.names) - set(CASES)):
-        parser.error(f"no case for {', '.join(unknown)}: add it to CASES of bias_methods.py.")
+        parser.error(f"no case for {', '.join(unknown)}: add it to CASES of expected_gradients/methods.py.")
     torch.set_num_threads(1)
     names = options.names or ([] if options.parts else sorted(ALGORITHMS))
     wrong = [] if options.pages else measure(names, [] if options.names else list(PARTS))

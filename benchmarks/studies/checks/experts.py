@@ -12,7 +12,6 @@ import statistics
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -20,14 +19,13 @@ from rich.progress import track
 
 import turngym  # noqa: F401  (registers the environments)
 from turngym.agents.intervals import wilson
-from turngym.benchmarks.machine import machine
+from turngym.benchmarks.studies.harness import RESULTS, arguments, write_result
 from turngym.envs.spaces import Unicode
 from turngym.envs.textgames import SPECS
 from turngym.seeding import stream
-from turngym.storage.files import write_atomic, write_json
+from turngym.storage.files import write_atomic
 
 EPISODES = 200
-RESULTS = Path(__file__).parents[2] / "results"
 PLAYERS = ("expert", "random")
 
 
@@ -86,12 +84,13 @@ def as_markdown(table: dict[str, dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def main(env_ids: list[str]) -> int:
+def main() -> int:
     """Play and print; write the tables if every game was played."""
-    unknown = [env_id for env_id in env_ids if env_id not in SPECS]
-    if unknown:
-        print(f"no text game named {unknown[0]}; there are: {', '.join(SPECS)}")
-        return 2
+    parser = arguments(__doc__)
+    parser.add_argument("ids", nargs="*", metavar="ID", help="games to play; all unless given")
+    env_ids = parser.parse_args().ids
+    if unknown := sorted(set(env_ids) - set(SPECS)):
+        parser.error(f"no text game named {unknown[0]}; there are: {', '.join(SPECS)}")
     chosen = env_ids or sorted(SPECS)
     jobs = [(env_id, player) for env_id in chosen for player in PLAYERS]
     with ProcessPoolExecutor(2) as pool:
@@ -101,11 +100,11 @@ def main(env_ids: list[str]) -> int:
         table[env_id][player] = row
     print(as_markdown(table))
     if not env_ids:
-        content = {"episodes": EPISODES, "split": "test", "machine": machine("gymnasium", "numpy"), "games": table}
-        write_json(RESULTS / "experts.json", content)
+        content = {"episodes": EPISODES, "split": "test", "games": table}
+        write_result(RESULTS / "experts.json", content, "gymnasium", "numpy")
         write_atomic(RESULTS / "experts.md", as_markdown(table))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -15,7 +15,6 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,16 +27,14 @@ from turngym.agents.models.loading import LanguageModel
 from turngym.agents.models.sampler import Sampler
 from turngym.agents.sampling import Sampling
 from turngym.agents.trajectory import Trajectory
-from turngym.benchmarks.machine import machine
-from turngym.benchmarks.studies.checks.gateway_talk import SCRIPTS, TEXTS, Talk
-from turngym.storage.files import write_json
+from turngym.benchmarks.studies.checks.gateway_talks.talk import SCRIPTS, TEXTS, Talk
+from turngym.benchmarks.studies.harness import arguments, write_result
 from turngym.trainers.algorithms import build
 from turngym.trainers.core.update_config import UpdateConfig
 from turngym.trainers.engine.learner import Learner
 from turngym.trainers.integrations.gateway import Gateway, GatewayEpisode, GatewayLimits, serving, trajectory_of
 
 CONVERSATIONS = 1000
-RESULTS = Path(__file__).parents[2] / "results" / "gateway.json"
 METHODS = ("grpo", "reinforce", "gigpo", "turn_ppo")
 KINDS = (
     "answers beyond ASCII",
@@ -254,10 +251,13 @@ def pairs(counts: dict[str, int]) -> list[tuple[int, int, str]]:
     ]
 
 
-def main(argv: Sequence[str]) -> int:
+def main() -> int:
     """Play all conversations and write the figures; 1 if something differs."""
+    parser = arguments(__doc__, "gateway.json")
+    parser.add_argument("count", nargs="?", type=int, default=CONVERSATIONS, metavar="COUNT", help="conversations")
+    given = parser.parse_args()
     torch.set_num_threads(1)
-    total = int(argv[0]) if argv else CONVERSATIONS
+    total = given.count
     began, found = time.process_time(), {}
     for k, (name, template) in enumerate(TEMPLATES.items()):
         found[name] = play(total // len(TEMPLATES) + (k < total % len(TEMPLATES)), template, k)
@@ -270,10 +270,10 @@ def main(argv: Sequence[str]) -> int:
     wrong += [f"{name}: no {kind}" for name, each in found.items() for kind in KINDS if not each["counts"].get(kind)]
     gap = max(max(result["gaps"].values()) for result in found.values())
     figures = {"conversations": total, "seconds": round(time.process_time() - began), "largest gap": gap}
-    write_json(RESULTS, {**figures, "differences": wrong, "templates": found, "machine": machine("torch", "uvicorn")})
+    write_result(given.out, {**figures, "differences": wrong, "templates": found}, "torch", "uvicorn")
     print(figures, *wrong, sep="\n")
     return int(bool(wrong) or gap > 1e-4)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    sys.exit(main())

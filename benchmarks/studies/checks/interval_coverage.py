@@ -11,26 +11,22 @@ interval jumps with the chance: for Wilson's it is computed exactly over a grid 
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from rich.progress import track
 
 from turngym.agents.intervals import Estimate, cluster_bootstrap, paired_difference, share, wilson
-from turngym.benchmarks.machine import machine
 from turngym.benchmarks.statistics.estimates import equal_weight_mean
+from turngym.benchmarks.studies.harness import arguments, write_result
 from turngym.seeding import stream
-from turngym.storage.files import write_json
 
-RESULTS = Path(__file__).parents[2] / "results"
 FIRST = 100
 """Trials whose hits are also told alone, so that a test can repeat them."""
 BOUNDS = 0.93, 0.97
@@ -193,9 +189,10 @@ def row_of(number: int, trials: int) -> dict[str, Any]:
 
 def main(argv: Sequence[str]) -> int:
     """Simulate, print, and write the result; 1 if an interval that is used holds the truth too rarely or too often."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__, "interval_coverage.json")
     parser.add_argument("--trials", type=int, default=4000)
-    trials = max(FIRST, parser.parse_args(argv).trials)
+    given = parser.parse_args(argv)
+    trials = max(FIRST, given.trials)
     start = time.perf_counter()
     with ProcessPoolExecutor(1) as pool:
         work = pool.map(row_of, range(len(CASES)), [trials] * len(CASES))
@@ -205,14 +202,12 @@ def main(argv: Sequence[str]) -> int:
         print(f"{row['coverage']:.1%}  {row['method']:<28}  {row['case']}{mark}")
     content = {
         "what": "share of synthetic data sets whose 95 % interval holds the true mean",
-        "command": f"python benchmarks/studies/checks/interval_coverage.py --trials {trials}",
         "trials": trials,
         "seconds": round(time.perf_counter() - start),
-        "machine": machine("numpy"),
         "cases": rows,
         "wilson_at_fixed_chances": {tasks: exact_wilson(tasks) for tasks in (25, 100, 400)},
     }
-    write_json(RESULTS / "interval_coverage.json", content)
+    write_result(given.out, content, "numpy")
     return 0 if all(BOUNDS[0] <= row["coverage"] <= BOUNDS[1] for row in rows if row["kind"] == "holds") else 1
 
 

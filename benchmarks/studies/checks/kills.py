@@ -16,7 +16,6 @@ has to be.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
@@ -29,20 +28,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from turngym.benchmarks.machine import machine
-from turngym.benchmarks.studies.checks.kills_runs import (
+from turngym.benchmarks.studies.checks.killed_runs.runs import (
     GROUPS,
     ITERATIONS,
     KINDS,
     LONGEST_LIFE,
-    ROOT,
     SIZE,
     Run,
     add_support,
     run_of,
 )
-from turngym.benchmarks.studies.checks.kills_verdict import is_good, judged, note_finished
-from turngym.benchmarks.studies.checks.kills_victims import Servers, live, start
+from turngym.benchmarks.studies.checks.killed_runs.verdict import is_good, judged, note_finished
+from turngym.benchmarks.studies.checks.killed_runs.victims import Servers, live, start
+from turngym.benchmarks.studies.harness import arguments, write_result
 from turngym.storage.files import write_json
 
 FIRST_KINDS = tuple(KINDS)[:3]
@@ -106,13 +104,12 @@ def write(output: Path, runs: Sequence[dict[str, Any]], kept: Sequence[dict[str,
     settings = {"iterations": ITERATIONS, "groups": GROUPS, "group_size": SIZE, "longest_life_lines": LONGEST_LIFE}
     content = {
         "command": f"{COMMAND}; {COMMAND} --kinds KIND ... for those that follow",
-        "machine": machine("torch"),
         "settings": settings,
         "totals": {"runs": len(every), **totals},
         "is_good": all(run["is_good"] for run in every),
         "runs": every,
     }
-    write_json(output, content)
+    write_result(output, content, "torch")
 
 
 def kills_of(run: dict[str, Any]) -> int:
@@ -122,17 +119,16 @@ def kills_of(run: dict[str, Any]) -> int:
 
 def main() -> int:
     """Kill, resume and judge."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__, "kills.json")
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=FIRST_KINDS, metavar="KIND")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--longest-life", type=int, default=LONGEST_LIFE, help="most resets and steps before a kill")
-    parser.add_argument("--output", type=Path, default=ROOT / "benchmarks" / "results" / "kills.json")
     options = parser.parse_args()
     add_support()
 
     draw, runs = random.Random(options.seed), list[dict[str, Any]]()
-    known = json.loads(options.output.read_text("utf8"))["runs"] if options.output.exists() else []
+    known = json.loads(options.out.read_text("utf8"))["runs"] if options.out.exists() else []
     kept = [run for run in known if run["kind"] not in options.kinds]
     with tempfile.TemporaryDirectory() as scratch:
         while sum(map(kills_of, runs)) < options.kills:
@@ -140,7 +136,7 @@ def main() -> int:
             number = len(runs)
             runs.append(killed_run(Path(scratch, f"{number:03d}"), kind, number, draw, options.longest_life))
             print(json.dumps(runs[-1]), flush=True)
-            write(options.output, runs, kept)
+            write(options.out, runs, kept)
     return 0 if all(run["is_good"] for run in runs) else 1
 
 

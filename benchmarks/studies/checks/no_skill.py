@@ -8,7 +8,6 @@ does says why in :attr:`turngym.envs.core.TextEnv.beaten_by`, which its page sho
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import math
 import sys
@@ -17,21 +16,19 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import gymnasium
 import numpy as np
 
-from turngym.benchmarks.machine import machine
 from turngym.benchmarks.statistics.several_tests import holm
+from turngym.benchmarks.studies.harness import arguments, write_result
 from turngym.envs.registration import specs
 from turngym.envs.spaces import Unicode
 from turngym.errors import ConfigError, TurngymError
 from turngym.seeding import stream
-from turngym.storage.files import write_atomic, write_json
+from turngym.storage.files import write_atomic
 
-RESULTS = Path(__file__).parents[2] / "results" / "no_skill.json"
 LEVEL = 0.05
 EPISODES, SECONDS = 200, 60.0
 _SUCCESSES = ("success", "done", "I win", "You win!", "finished", "correct")
@@ -269,21 +266,21 @@ def page(content: Mapping[str, Mapping[str, Any]], episodes: int) -> str:
 
 def main() -> int:
     """Play, write the figures, and return 1 if an exception is not explained."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__, "no_skill.json")
     parser.add_argument("ids", nargs="*", help="ids to play; all unless given, and then nothing is written")
     parser.add_argument("--episodes", type=int, default=EPISODES)
     parser.add_argument("--seconds", type=float, default=SECONDS, help="limit for one environment")
-    arguments = parser.parse_args()
-    env_ids = arguments.ids or sorted(env_id for env_id in specs() if env_id.startswith("turngym/"))
-    content = with_corrected(dict(study(env_ids, arguments.episodes, arguments.seconds)))
+    given = parser.parse_args()
+    env_ids = given.ids or sorted(env_id for env_id in specs() if env_id.startswith("turngym/"))
+    content = with_corrected(dict(study(env_ids, given.episodes, given.seconds)))
     unexplained = 0
     for env_id, row in better_than_random(content):
         why = content[env_id]["explained"].get(row["player"], "")
         unexplained += not why
         print(f"{env_id}: {row['player']} {row['measure']} {row['mean']:.3f}, random {row['random']:.3f}: {why or '?'}")
-    if not arguments.ids:
-        write_json(RESULTS, {"episodes": arguments.episodes, "environments": content, "machine": machine("numpy")})
-        write_atomic(RESULTS.with_suffix(".md"), page(content, arguments.episodes))
+    if not given.ids:
+        write_result(given.out, {"episodes": given.episodes, "environments": content}, "numpy")
+        write_atomic(given.out.with_suffix(".md"), page(content, given.episodes))
     return int(bool(unexplained))
 
 

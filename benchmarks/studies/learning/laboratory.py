@@ -12,7 +12,6 @@ their comparison is made once, after the last of them. ``lab/`` holds the code, 
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import sys
@@ -23,15 +22,17 @@ from lab.ledger import RESULTS
 from lab.page import state_of, write_page
 from lab.queue import run_experiment
 
+from turngym.benchmarks.studies.harness import arguments
 
-def main(arguments: list[str] | None = None) -> int:
+
+def main(argv: list[str] | None = None) -> int:
     """Do what the command line says."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     parser.add_argument("command", choices=["list", "run", "page"])
     parser.add_argument("experiments", nargs="*", metavar="LETTER")
     parser.add_argument("--at-once", type=int, default=2, help="runs side by side")
     parser.add_argument("--folder", type=Path, default=RESULTS, help="where runs are kept")
-    given = parser.parse_intermixed_args(arguments)
+    given = parser.parse_intermixed_args(argv)
     unknown = [name for name in given.experiments if name not in EXPERIMENTS]
     if unknown:
         parser.error(f"there is no experiment {unknown[0]!r}: take some of {' '.join(EXPERIMENTS)}")

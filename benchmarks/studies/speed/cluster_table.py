@@ -13,12 +13,11 @@ from __future__ import annotations
 import argparse
 import math
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
 from typing import Any
 
+from turngym.benchmarks.studies.harness import arguments
 from turngym.storage.files import write_json
 
-TARGET = Path(__file__).resolve().parents[2] / "results" / "cluster_table.json"
 GIB = 2**30
 
 
@@ -231,10 +230,9 @@ def as_markdown(rows: list[dict[str, Any]]) -> str:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the options: the numbers of the load and of the model."""
-    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made = arguments(__doc__, "cluster_table.json")
     made.add_argument("--gpus", nargs="+", type=int, default=[1, 8, 64])
     made.add_argument("--rank", type=int, default=32, help="of the adapters in the first column")
-    made.add_argument("--out", type=Path, default=TARGET)
     for kind in (Load, Model):
         for each in fields(kind):
             if each.type != "bool":

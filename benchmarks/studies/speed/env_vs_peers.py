@@ -22,24 +22,21 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import gymnasium
-from peer_games import ROWS, SIDES, Row, row_of
 from rich import box
 from rich.console import Console
 from rich.table import Table
-from sides import Results, Worker
 
 import turngym
-from turngym.benchmarks.machine import machine
+from turngym.benchmarks.studies.harness import ROOT, arguments, interleaved, write_result
+from turngym.benchmarks.studies.speed.sides.peer_games import ROWS, SIDES, Row, row_of
+from turngym.benchmarks.studies.speed.sides.worker import Results, Worker
 from turngym.envs.textgames.words import LONGEST, SHORTEST, words
-from turngym.storage.files import write_json
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[2]
-TARGET = HERE.parents[1] / "results" / "env_vs_peers.json"
 MANY = 64
 FEW, MOST = 16, 1024
 SCRIPT = "peer_side.py"
@@ -84,7 +81,7 @@ def word_lists() -> Iterator[tuple[dict[str, list[str]], dict[str, str]]]:
 def measure(row: Row, options: argparse.Namespace) -> Results:
     """Run every cell of one game, interleaved, and return what was measured."""
     cells = cells_of(row)
-    found: Results = {"cells": {cell.name: {"runs": []} for cell in cells}, "note": row.note}
+    found: Results = {"cells": {cell.name: {} for cell in cells}, "note": row.note}
     with ExitStack() as stack:
         by_length, environment = stack.enter_context(word_lists())
         workers = {}
@@ -98,10 +95,9 @@ def measure(row: Row, options: argparse.Namespace) -> Results:
             if ready.get("format_errors"):
                 raise AssertionError(f"{cell.name} cannot read {ready['format_errors']:.1%} of the {row.name} actions")
             worker.ask(do="run", seconds=min(1.0, options.seconds))  # warms up
-        for repeat in range(options.repeats):
-            for cell in cells[repeat % len(cells) :] + cells[: repeat % len(cells)]:
-                run = workers[cell].ask(do="run", seconds=options.seconds)
-                found["cells"][cell.name]["runs"].append(run)
+        arms = {cell: partial(_run, worker, options.seconds) for cell, worker in workers.items()}
+        for cell, runs in interleaved(arms, options.repeats).items():
+            found["cells"][cell.name]["runs"] = runs
         for cell, worker in workers.items():
             if cell.slots == 1:
                 found["cells"][cell.name]["apart"] = worker.ask(do="costs", seconds=options.seconds)
@@ -109,6 +105,10 @@ def measure(row: Row, options: argparse.Namespace) -> Results:
         made = getattr(row, side)
         found[side] = None if made is None else {"id": made.env_id, "options": dict(made.options)}
     return {**found, **summary(found["cells"])}
+
+
+def _run(worker: Worker, seconds: float, repeat: int) -> Results:
+    return worker.ask(do="run", seconds=seconds)
 
 
 def summary(cells: Mapping[str, Results]) -> Results:
@@ -206,17 +206,15 @@ def chosen(names: Sequence[str]) -> list[Row]:
     return [row for row in rows if row.name not in absent]
 
 
-def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Return the options of the command line."""
-    parser = argparse.ArgumentParser(description="Steps per CPU-second of turngym, GEM and TextArena.")
+    parser = arguments(__doc__, "env_vs_peers.json", repeats=5)
     parser.add_argument("--seconds", type=float, default=5.0, help="length of one run of one cell")
-    parser.add_argument("--repeats", type=int, default=5, help="runs of each cell")
     parser.add_argument("--games", nargs="*", default=[], help="names of games; all if none")
     parser.add_argument("--cpus", nargs="*", type=int, default=None, help="processors that every process is bound to")
     parser.add_argument("--peers", type=Path, default=ROOT / ".venvs/peers/bin/python", help="Python with the peers")
-    parser.add_argument("--resume", action="store_true", help="keep the games that --target holds already")
-    parser.add_argument("--target", type=Path, default=TARGET, help="where the figures are written")
-    options = parser.parse_args(arguments)
+    parser.add_argument("--resume", action="store_true", help="keep the games that --out holds already")
+    options = parser.parse_args(argv)
     if options.cpus is None and hasattr(os, "sched_getaffinity"):
         options.cpus = [max(os.sched_getaffinity(0))]
     if not options.peers.exists():
@@ -239,7 +237,7 @@ def measured(target: Path, content: Results) -> Results:
     earlier: Results = json.loads(target.read_text("utf8"))
     for key in ("settings", "versions"):
         if earlier[key] != content[key]:
-            raise SystemExit(f"{target} was measured with other {key}: {earlier[key]}. Pass another --target.")
+            raise SystemExit(f"{target} was measured with other {key}: {earlier[key]}. Pass another --out.")
     games: Results = earlier["games"]
     return games
 
@@ -252,17 +250,17 @@ def main() -> int:
         "words": "the words of wonderwords on every side; NLTK's own lists are not used, downloads are off, and a stub "
         "for its tagger calls every word a noun",
         "versions": versions(options.peers),
-        "machine": {**machine("gymnasium", "numpy"), "load_average": os.getloadavg()},
+        "load_average": os.getloadavg(),
         "games": {},
     }
     if options.resume:
-        content["games"] = measured(options.target, content)
+        content["games"] = measured(options.out, content)
     for row in chosen(options.games):
         if row.name not in content["games"]:
             content["games"][row.name] = measure(row, options)
             content["overall"] = overall(content["games"])
-            content["machine"]["load_average_after"] = os.getloadavg()
-            write_json(options.target, content)  # after every game, so that a broken-off measurement can go on
+            content["load_average_after"] = os.getloadavg()
+            write_result(options.out, content, "gymnasium", "numpy")
         single, many = content["games"][row.name]["single"], content["games"][row.name]["many"]
         console.print(
             f"{row.name:15} single {single['ratio']:6.1f}x of {single['better_peer']}, 64 slots "

@@ -9,12 +9,11 @@ the other; memory that requests leave behind; and connections that are opened an
 - ``memory_mib``: how much larger the gateway's process is than before.
 - ``answers``: what the attacker got.
 
-    python benchmarks/studies/speed/gateway_attacks.py --write
+    python benchmarks/studies/speed/gateway_attacks.py
 """
 
 from __future__ import annotations
 
-import argparse
 import http.client
 import os
 import statistics
@@ -22,16 +21,12 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from urllib.parse import urlsplit
 
-from gateway_attacks_side import BODIES, CONTEXT, FILES
-from sides import Results, Worker
+from turngym.benchmarks.studies.harness import arguments, write_result
+from turngym.benchmarks.studies.speed.sides.gateway_attacks_side import BODIES, CONTEXT, FILES
+from turngym.benchmarks.studies.speed.sides.worker import Results, Worker
 
-from turngym.benchmarks.machine import machine
-from turngym.storage.files import write_json
-
-RESULTS = Path(__file__).parents[2] / "results" / "gateway_attacks.json"
 AGENTS, EPISODES, THINK = 16, 32, 0.1
 SECONDS = 8.0
 CONNECTIONS = (
@@ -124,21 +119,19 @@ def measure(name: str) -> Results:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Measure and print; with ``--write`` also into the results."""
+    """Measure, print, and write the figures after each attack."""
     names = ["", *BODIES, *CONNECTIONS]
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--write", type=Path, nargs="?", const=RESULTS, help=f"write a file, {RESULTS} unless named")
+    parser = arguments(__doc__, "gateway_attacks.json")
     parser.add_argument("--attacks", nargs="*", choices=names, default=names)
     parser.add_argument("--nice", type=int, default=0, help="added to the priority of all processes of the measurement")
     args = parser.parse_args(argv)
     os.nice(args.nice)
     about = {"agents": AGENTS, "episodes": EPISODES, "context": CONTEXT, "open_files": FILES, "seconds": SECONDS}
-    figures: Results = {"machine": machine("uvicorn", "h11", "tokenizers"), **about, "attacks": {}}
+    figures: Results = {**about, "attacks": {}}
     for name in args.attacks:
         figures["attacks"][name or "none"] = found = measure(name)
         print(name or "none", found, flush=True)
-        if args.write:
-            write_json(args.write, figures)
+        write_result(args.out, figures, "uvicorn", "h11", "tokenizers")
 
 
 if __name__ == "__main__":

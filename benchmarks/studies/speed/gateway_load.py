@@ -10,29 +10,24 @@ the sampler took for this answer. Three loads, each repeated:
 - ``killed``: the processes of a tenth of the agents get SIGKILL in mid-call; every answer that was sampled is in the
   log of its episode exactly once, and every other episode is complete.
 
-    python benchmarks/studies/speed/gateway_load.py --write
+    python benchmarks/studies/speed/gateway_load.py
 
 On a machine that does other work ``--nice -10`` (as root) keeps that work from being measured.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from gateway_load_side import TURNS
-from sides import Results, Worker
+from turngym.benchmarks.studies.harness import arguments, write_result
+from turngym.benchmarks.studies.speed.sides.gateway_load_side import TURNS
+from turngym.benchmarks.studies.speed.sides.worker import Results, Worker
 
-from turngym.benchmarks.machine import machine
-from turngym.storage.files import write_json
-
-RESULTS = Path(__file__).parents[2] / "results" / "gateway_load.json"
 AGENTS = 256
 KILLED = AGENTS // 10
 LOADS = {
@@ -136,23 +131,20 @@ def measure(name: str, repeats: int) -> Results:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Measure and print; with ``--write`` also into the results."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--write", action="store_true", help=f"write {RESULTS}")
-    parser.add_argument("--repeats", type=int, default=3)
+    """Measure, print, and write the figures."""
+    parser = arguments(__doc__, "gateway_load.json", repeats=3)
     parser.add_argument("--loads", nargs="*", choices=LOADS, default=list(LOADS))
     parser.add_argument("--nice", type=int, default=0, help="added to the priority of all processes of the measurement")
     args = parser.parse_args(argv)
     about = {"turns": TURNS, "nice": os.nice(args.nice)}
-    figures: Results = {"machine": machine("uvicorn", "tokenizers"), **about, "loads": {}}
+    figures: Results = {**about, "loads": {}}
     for name in args.loads:
         figures["loads"][name] = measure(name, args.repeats)
         for run in figures["loads"][name]["runs"]:
             print(name, run, flush=True)
     figures["killed"] = killed()
     print(figures["killed"])
-    if args.write:
-        write_json(RESULTS, figures)
+    write_result(args.out, figures, "uvicorn", "tokenizers")
 
 
 if __name__ == "__main__":

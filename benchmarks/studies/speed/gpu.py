@@ -22,24 +22,21 @@ import subprocess
 import sys
 import time
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
-from gpu_runs import RUNS, Run, measure_run
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from turngym.agents.models.embedded import build_tokenizer
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
-from turngym.benchmarks.machine import machine
-from turngym.storage.files import write_json
+from turngym.benchmarks.studies.harness import arguments, write_result
+from turngym.benchmarks.studies.speed.gpu_runs import RUNS, Run, measure_run
 from turngym.trainers.algorithms import build
 from turngym.trainers.core.update_config import UpdateConfig
 from turngym.trainers.engine.adapters import add_adapters
 from turngym.trainers.engine.learner import Learner
 
-TARGET = Path(__file__).resolve().parents[2] / "results" / "gpu.json"
 PEAK = 989e12
 """Operations a second of an H100 SXM in bfloat16 without sparsity."""
 ANCHORS = {"0.6B": 11_900.0, "4B": 6_200.0}
@@ -175,7 +172,7 @@ def measure(arm: Arm, options: argparse.Namespace) -> dict[str, Any]:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the options."""
-    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made = arguments(__doc__, "gpu.json")
     made.add_argument("--shapes", nargs="+", choices=list(SHAPES), default=["0.6B", "4B"])
     made.add_argument("--device", default="cuda")
     made.add_argument("--rows", type=int, default=32)
@@ -188,7 +185,6 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--groups", type=int, default=16)
     made.add_argument("--group-size", type=int, default=8)
     made.add_argument("--new-tokens", type=int, default=32)
-    made.add_argument("--out", type=Path, default=TARGET)
     made.add_argument("--arm", help=argparse.SUPPRESS)
     made.add_argument("--run", help=argparse.SUPPRESS)
     return made
@@ -235,8 +231,7 @@ def main() -> None:
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "none"
     names = ("rows", "length", "micro_batch", "updates", "peak", "turns", "groups", "group_size", "new_tokens")
     given = {name: getattr(options, name) for name in names}
-    tools = {**machine("torch", "transformers"), "gpu": device}
-    write_json(options.out, {"machine": tools, **given, "arms": rows, "runs": runs})
+    write_result(options.out, {"gpu": device, **given, "arms": rows, "runs": runs}, "torch", "transformers")
 
 
 if __name__ == "__main__":

@@ -8,8 +8,6 @@ some repeats, since other work on the machine only ever adds to them.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import resource
 import subprocess
@@ -17,8 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
-RESULT = ROOT / "benchmarks" / "results" / "startup.json"
+from turngym.benchmarks.studies.harness import ROOT, arguments, write_result
+
 COMMANDS = ("--version", "--help", "list", "list algorithms", "train --help", "eval --help", "play --help")
 
 
@@ -47,22 +45,20 @@ def measured(checkout: Path, repeats: int) -> dict[str, float]:
 
 def main() -> None:
     """Measure both and write the result."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__, "startup.json", repeats=3)
     parser.add_argument("--before", required=True, help="commit to compare with")
-    parser.add_argument("--repeats", type=int, default=3)
-    arguments = parser.parse_args()
+    given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         earlier = Path(folder) / "before"
         git = ["git", "-C", str(ROOT), "worktree"]
-        subprocess.run([*git, "add", "--detach", str(earlier), arguments.before], check=True, capture_output=True)
+        subprocess.run([*git, "add", "--detach", str(earlier), given.before], check=True, capture_output=True)
         try:
-            before = measured(earlier, arguments.repeats)
+            before = measured(earlier, given.repeats)
         finally:
             subprocess.run([*git, "remove", "--force", str(earlier)], check=True)
-    after = measured(ROOT, arguments.repeats)
+    after = measured(ROOT, given.repeats)
     table = {command: {"before": before[command], "after": after[command]} for command in COMMANDS}
-    content = {"command": " ".join(sys.argv), "unit": "processor seconds", "before": arguments.before, "runs": table}
-    RESULT.write_text(json.dumps(content, indent=2) + "\n", "utf8")
+    write_result(given.out, {"unit": "processor seconds", "before": given.before, "runs": table})
     for command, row in table.items():
         print(f"turngym {command:16} {row['before']:6.2f} s -> {row['after']:5.2f} s")
 

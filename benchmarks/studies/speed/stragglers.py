@@ -7,27 +7,23 @@ Interleaved repeats, medians; every rate is counted over a window that begins wh
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
-import json
-import statistics
 import sys
 import time
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
 from gymnasium.error import NoAsyncCallError
 
-from turngym.benchmarks.machine import machine
+from turngym.benchmarks.studies.harness import arguments, interleaved, medians, write_result
 from turngym.envs.core import Outcome, TextEnv
 from turngym.envs.vector import TextVectorEnv, make_vec
 from turngym.types import JSONValue
 
 SLOTS, MEAN_SECONDS, LIMIT_SECONDS, HANGING_SHARE = 64, 0.05, 0.3, 0.02
 TARGETS = {"no hangs": 0.95, "2 % hang": 0.85}
-TARGET = Path(__file__).parents[2] / "results" / "stragglers.json"
 
 
 class Sleeper(TextEnv[str]):
@@ -145,6 +141,14 @@ def lockstep(vector: TextVectorEnv, seed: int, seconds: float) -> float:
     return turns / (time.perf_counter() - began)
 
 
+def both_rates(vector: TextVectorEnv, seconds: float, repeat: int) -> dict[str, float]:
+    """Return the turns per second of both schedules in a window each."""
+    return {
+        "first_ready": first_ready(vector, repeat, seconds),
+        "lockstep": lockstep(vector, repeat, seconds),
+    }
+
+
 def ideal(hanging_share: float) -> float:
     """Return the turns per second of slots that never wait.
 
@@ -157,40 +161,34 @@ def ideal(hanging_share: float) -> float:
 def measure(hanging_share: float, repeats: int, seconds: float) -> dict[str, dict[str, Any]]:
     """Return the median rates of both schedules on each backend, and their share of the ideal."""
     vectors = {backend: make(backend, hanging_share) for backend in ("thread", "asyncio", "process")}
-    rates: dict[str, dict[str, list[float]]] = {name: {"first_ready": [], "lockstep": []} for name in vectors}
-    for repeat in range(repeats):
-        for backend, vector in vectors.items():
-            rates[backend]["first_ready"].append(first_ready(vector, repeat, seconds))
-            rates[backend]["lockstep"].append(lockstep(vector, repeat, seconds))
+    rates = interleaved({name: partial(both_rates, vector, seconds) for name, vector in vectors.items()}, repeats)
     found = {}
     for backend, vector in vectors.items():
-        medians = {name: statistics.median(values) for name, values in rates[backend].items()}
-        shares = {f"{name}_share": rate / ideal(hanging_share) for name, rate in medians.items()}
+        middle = medians(rates[backend])
+        shares = {f"{name}_share": rate / ideal(hanging_share) for name, rate in middle.items()}
         stats = vector.stats()
         counts = {name: stats[name] for name in ("faults", "workers_replaced", "abandoned", "step_seconds")}
-        found[backend] = {**medians, **shares, **counts}
+        found[backend] = {**middle, **shares, **counts}
         vector.close()
     return found
 
 
 def main() -> int:
     """Measure, print, and write ``benchmarks/results/stragglers.json``."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser = arguments(__doc__, "stragglers.json", repeats=5)
     parser.add_argument("--seconds", type=float, default=4.0, help="length of each window")
-    parser.add_argument("--output", type=Path, default=TARGET)
-    arguments = parser.parse_args()
+    given = parser.parse_args()
     settings = {
         "slots": SLOTS,
         "mean_seconds": MEAN_SECONDS,
         "limit_seconds": LIMIT_SECONDS,
-        "repeats": arguments.repeats,
-        "window_seconds": arguments.seconds,
+        "repeats": given.repeats,
+        "window_seconds": given.seconds,
         "turns": "turns per second, medians; a share is of the ideal rate",
     }
-    result: dict[str, Any] = {"machine": machine("gymnasium", "numpy"), "settings": settings}
+    result: dict[str, Any] = {"settings": settings}
     for name, share in (("no hangs", 0.0), ("2 % hang", HANGING_SHARE)):
-        rows = measure(share, arguments.repeats, arguments.seconds)
+        rows = measure(share, given.repeats, given.seconds)
         result[name] = {"ideal": ideal(share), "target_share": TARGETS[name], "backends": rows}
         for backend, row in rows.items():
             print(
@@ -198,7 +196,7 @@ def main() -> int:
                 f"({row['first_ready_share']:.1%}, target {TARGETS[name]:.0%})  "
                 f"lock-step {row['lockstep']:6.0f} ({row['lockstep_share']:.1%})"
             )
-    arguments.output.write_text(json.dumps(result, indent=2) + "\n", "utf8")
+    write_result(given.out, result, "gymnasium", "numpy")
     return 0
 
 

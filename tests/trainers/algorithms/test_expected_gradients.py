@@ -13,11 +13,17 @@ import torch
 from torch import Tensor
 
 from turngym.benchmarks.studies.checks.bias import arm_of, expectation, figure, measured
-from turngym.benchmarks.studies.checks.bias_gradients import Arm, Figure, Objective, expected_gradient, one_group
-from turngym.benchmarks.studies.checks.bias_methods import CASES
-from turngym.benchmarks.studies.checks.bias_pages import RESULT, pages
-from turngym.benchmarks.studies.checks.bias_parts import PARTS
-from turngym.benchmarks.studies.checks.bias_world import IDS, SAMPLED, Rules, episodes
+from turngym.benchmarks.studies.checks.expected_gradients.gradients import (
+    Arm,
+    Figure,
+    Objective,
+    expected_gradient,
+    one_group,
+)
+from turngym.benchmarks.studies.checks.expected_gradients.methods import CASES
+from turngym.benchmarks.studies.checks.expected_gradients.pages import RESULT, pages
+from turngym.benchmarks.studies.checks.expected_gradients.parts import PARTS
+from turngym.benchmarks.studies.checks.expected_gradients.world import IDS, SAMPLED, Rules, episodes
 from turngym.trainers.algorithms import ALGORITHMS
 from turngym.trainers.algorithms.rloo import RLOO, RLOOConfig
 from turngym.trainers.core.algorithm import Credit, Need
@@ -32,8 +38,8 @@ AGAIN = "run: python benchmarks/studies/checks/bias.py"
 def test_every_method_has_a_class() -> None:
     missing = sorted(set(ALGORITHMS) - set(CASES))
     assert not missing, (
-        f"{', '.join(missing)}: say in CASES of benchmarks/studies/checks/bias_methods.py whether the expected "
-        f"gradient is that of the objective, and if it is not for which reasons. Then {AGAIN}"
+        f"{', '.join(missing)}: say in CASES of benchmarks/studies/checks/expected_gradients/methods.py whether the "
+        f"expected gradient is that of the objective, and if it is not for which reasons. Then {AGAIN}"
     )
     assert set(CASES) == set(RECORDED["methods"]), AGAIN
 

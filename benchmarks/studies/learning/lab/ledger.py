@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lab.experiment import Experiment
+from turngym.benchmarks.studies.harness import RESULTS as EVERYTHING
 from turngym.storage.files import append_line, read_jsonl
 
-RESULTS = Path(__file__).parents[3] / "results" / "claims"
+RESULTS = EVERYTHING / "claims"
 
 
 class Job(NamedTuple):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from pathlib import Path
 from typing import Any
 
 from lab.experiment import Arm, Contrast, Experiment
 from lab.runs import Method
+from turngym.benchmarks.studies.harness import ROOT
 from turngym.trainers.algorithms import parts
 
-PAGES = Path(__file__).parents[4] / "trainers" / "algorithms"
+PAGES = ROOT / "trainers" / "algorithms"
 _ROW = re.compile(r"^\| `(\w+)` \| (\S+) \|", re.MULTILINE)
 
 

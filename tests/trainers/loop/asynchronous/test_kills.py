@@ -19,7 +19,7 @@ def test_no_kill_loses_an_episode_or_repeats_one(tmp_path: Path) -> None:
         "4",
         "--longest-life",
         "500",
-        "--output",
+        "--out",
         str(tmp_path / "kills.json"),
     ]
     done = subprocess.run(call, capture_output=True, text=True, timeout=500, check=False)

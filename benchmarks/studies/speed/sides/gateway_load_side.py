@@ -1,6 +1,6 @@
 """The processes of ``gateway_load.py``: a gateway with a scripted policy, and agent programs that speak to it.
 
-Both do what they are told, see ``sides.py``. The agents are asyncio clients with a connection of their own each, and
+Both do what they are told, see ``worker.py``. The agents are asyncio clients with a connection of their own each, and
 send prepared bytes, so that what is measured is the gateway.
 """
 
@@ -20,12 +20,12 @@ from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
-from sides import Results, serve
 
 from turngym.agents.models.completion import Completion
 from turngym.agents.models.embedded import EmbeddedConfig, build_model, build_tokenizer
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.sampling import Sampling
+from turngym.benchmarks.studies.speed.sides.worker import Results, serve
 from turngym.trainers.integrations.gateway import Gateway, GatewayLimits, serving, trajectory_of
 from turngym.trainers.integrations.gateway.engine import Job, Sampled
 from turngym.trainers.integrations.gateway.server import shorten_collections

@@ -1,6 +1,6 @@
 """The runs that are killed: their settings, and the process that trains them.
 
-Run as ``python -m turngym.benchmarks.studies.checks.kills_runs FOLDER`` by each rank of a launcher.
+Run as ``python -m turngym.benchmarks.studies.checks.killed_runs.runs FOLDER`` by each rank of a launcher.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from turngym.agents.models.embedded import EmbeddedConfig
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.models.served.config import ServedConfig
 from turngym.agents.trajectory import Trajectory
+from turngym.benchmarks.studies.harness import ROOT
 from turngym.storage.files import append_line, write_json
 from turngym.terminal.console import Console
 from turngym.trainers.core.update_config import UpdateConfig
@@ -30,7 +31,6 @@ from turngym.trainers.loop.sft import SupervisedConfig
 from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, TrainConfig
 from turngym.trainers.settings.ray import RayConfig
 
-ROOT = Path(__file__).resolve().parents[3]
 GROUPS, SIZE, ITERATIONS = 3, 3, 10
 LONGEST_LIFE = 120
 """Resets and steps."""

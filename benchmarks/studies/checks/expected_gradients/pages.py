@@ -8,8 +8,9 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
-ROOT = Path(__file__).parents[3]
-RESULT = ROOT / "benchmarks" / "results" / "bias.json"
+from turngym.benchmarks.studies.harness import RESULTS, ROOT
+
+RESULT = RESULTS / "bias.json"
 PAGES = ROOT / "trainers" / "algorithms"
 BEGIN = "<!-- python benchmarks/studies/checks/bias.py --pages writes this -->\n"
 END = "<!-- end of expected gradient -->\n"

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
-from sides import serve
-from training_loop_side import timed
-from training_vs_trl_task import ENV_ID, SAMPLED, register
 
 from turngym.__main__ import main as command_line
 from turngym.agents.models.loading import LanguageModel
+from turngym.benchmarks.studies.speed.sides.trl_task import ENV_ID, SAMPLED, register
+from turngym.benchmarks.studies.speed.sides.worker import serve
 from turngym.trainers.engine.learner import Learner
 from turngym.trainers.loop.trainer import Trainer
 
@@ -21,6 +21,19 @@ _QUIET = ("--no-control", "--max-seconds", "0", "--evaluation.episodes", "0", "-
 seen: list[dict[str, int]] = []
 update: list[float] = []
 iteration: list[float] = []
+
+
+def timed(kind: Any, method: str, spent: list[float]) -> None:
+    """Let every call of a method append the processor seconds that it took."""
+    original: Callable[..., Any] = getattr(kind, method)
+
+    def call(*given: Any, **named: Any) -> Any:
+        start = time.process_time()
+        found = original(*given, **named)
+        spent.append(time.process_time() - start)
+        return found
+
+    setattr(kind, method, call)
 
 
 def options_of(told: dict[str, Any], folder: str) -> list[str]:

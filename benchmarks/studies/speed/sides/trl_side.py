@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from sides import serve
-from training_vs_trl_task import ENV_ID, SAMPLED, register
+
+from turngym.benchmarks.studies.speed.sides.trl_task import ENV_ID, SAMPLED, register
+from turngym.benchmarks.studies.speed.sides.worker import serve
 
 os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
 

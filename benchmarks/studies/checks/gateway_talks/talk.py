@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from turngym.benchmarks.studies.checks.gateway_protocols import SPEAKERS, Said
-from turngym.benchmarks.studies.checks.gateway_texts import TextAgent
+from turngym.benchmarks.studies.checks.gateway_talks.protocols import SPEAKERS, Said
+from turngym.benchmarks.studies.checks.gateway_talks.texts import TextAgent
 from turngym.trainers.integrations.gateway import GatewayEpisode
 
 Body = dict[str, Any]

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-from turngym.benchmarks.studies.checks.bias_world import CONTINUATIONS
+from turngym.benchmarks.studies.checks.expected_gradients.world import CONTINUATIONS
 
 Class: TypeAlias = Literal["unbiased", "proportional", "vanishing", "biased"]
 """At a method's defaults its expected gradient is that of its objective; that times a constant; one or the other only

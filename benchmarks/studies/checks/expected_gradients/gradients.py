@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from turngym.agents.trajectory import Branch, EpisodeSpec, Trajectory
-from turngym.benchmarks.studies.checks.bias_world import (
+from turngym.benchmarks.studies.checks.expected_gradients.world import (
     IDS,
     REFERENCE,
     ExactCritic,

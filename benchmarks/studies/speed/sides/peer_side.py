@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from peer_games import Made, Row, Side, actions, row_of
-from sides import serve
+from worker import serve
 
 GARBAGE = "qqqq zzzz"
 _POOL, _BATCHES, _CHUNK = 4096, 256, 8

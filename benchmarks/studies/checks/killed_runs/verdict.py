@@ -12,7 +12,7 @@ from typing import Any
 
 from safetensors.torch import load_file
 
-from turngym.benchmarks.studies.checks.kills_runs import GROUPS, ITERATIONS, SIZE, Run, tokens
+from turngym.benchmarks.studies.checks.killed_runs.runs import GROUPS, ITERATIONS, SIZE, Run, tokens
 from turngym.storage.files import read_jsonl
 from turngym.trainers.loop.asynchronous.history import History
 from turngym.trainers.loop.setup import iteration_specs

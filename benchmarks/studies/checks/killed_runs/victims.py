@@ -17,7 +17,7 @@ from pathlib import Path
 from turngym.__main__ import main as turngym
 from turngym.agents.models.served.client import PolicyClient
 from turngym.agents.servers.exchange import CallFailed
-from turngym.benchmarks.studies.checks.kills_runs import Run, child
+from turngym.benchmarks.studies.checks.killed_runs.runs import Run, child
 
 _HEALTH_SECONDS = 5.0
 _RAY_WORKER = b"ray::RolloutWorker"
@@ -86,7 +86,7 @@ def _ranks(run: Run) -> None:
 
 
 def _torchrun(run: Run) -> int:
-    module = "turngym.benchmarks.studies.checks.kills_runs"
+    module = "turngym.benchmarks.studies.checks.killed_runs.runs"
     launcher = ["torch.distributed.run", "--standalone", "--nproc-per-node", str(run.kind.ranks), "-m", module]
     variables = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with (run.folder / "errors").open("a") as errors:

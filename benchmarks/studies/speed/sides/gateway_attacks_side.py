@@ -1,6 +1,6 @@
 """The processes of ``gateway_attacks.py``: a gateway with a scripted policy, its agents, and an attacker.
 
-All do what they are told, see ``sides.py``; the agents and the policy are those of ``gateway_load_side.py``.
+All do what they are told, see ``worker.py``; the agents and the policy are those of ``gateway_load_side.py``.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from gateway_load_side import Scripted, Side
-from sides import Results, serve
-
 from turngym.agents.models.embedded import EmbeddedConfig, build_model, build_tokenizer
 from turngym.agents.models.loading import LanguageModel
+from turngym.benchmarks.studies.speed.sides.gateway_load_side import Scripted, Side
+from turngym.benchmarks.studies.speed.sides.worker import Results, serve
 from turngym.trainers.integrations.gateway import Gateway, GatewayLimits, serving
 from turngym.trainers.integrations.gateway.server import shorten_collections
 

@@ -58,7 +58,7 @@ class Talk(TextEnv[str]):
 
 def register() -> None:
     """Make the environment known in this process."""
-    register_env(ENV_ID, "training_vs_trl_task:Talk", summary="Words for a fixed number of turns.")
+    register_env(ENV_ID, f"{__name__}:Talk", summary="Words for a fixed number of turns.")
 
 
 def write_model(name: str, folder: Path, smollm2: Path) -> int:
@@ -73,7 +73,7 @@ def write_model(name: str, folder: Path, smollm2: Path) -> int:
         RuntimeError: The random model has too small a vocabulary; a tiny one would be sampled in another way.
     """
     if name in SIZES:
-        texts = [file.read_text("utf8") for file in sorted(Path(__file__).parent.glob("*.py"))]
+        texts = [file.read_text("utf8") for file in sorted(Path(__file__).parents[1].rglob("*.py"))]
         tokenizer = build_tokenizer([*WORD_TEXTS, *texts], SIZES[name].vocabulary)
         if len(tokenizer) != SIZES[name].vocabulary:
             raise RuntimeError(f"the texts are too short for a vocabulary of {SIZES[name].vocabulary} tokens")

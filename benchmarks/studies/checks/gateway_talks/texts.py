@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from turngym.benchmarks.studies.checks.gateway_protocols import events_of
+from turngym.benchmarks.studies.checks.gateway_talks.protocols import events_of
 
 Body = dict[str, Any]
 Send = Callable[[Body, dict[str, str]], bytes]

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, get_args
 
-from turngym.benchmarks.studies.checks.bias_gradients import Arm, Objective
-from turngym.benchmarks.studies.checks.bias_methods import BASES
-from turngym.benchmarks.studies.checks.bias_world import SAMPLER, Rules
+from turngym.benchmarks.studies.checks.expected_gradients.gradients import Arm, Objective
+from turngym.benchmarks.studies.checks.expected_gradients.methods import BASES
+from turngym.benchmarks.studies.checks.expected_gradients.world import SAMPLER, Rules
 from turngym.trainers.algorithms.base.reward_kl import RewardKLEstimator
 from turngym.trainers.core.weights import NORMALISATIONS
 
