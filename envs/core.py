@@ -180,10 +180,7 @@ class TextEnv(SnapshotEnv[ObsT]):
             raise ConfigError(
                 f"{self.env_id} has no split {self.options.split!r}. {nearest(self.options.split, self.splits)}"
             )
-        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
-            raise ConfigError(
-                f"{self.env_id} cannot render {render_mode!r}: pass one of {self.metadata['render_modes']}."
-            )
+        self._require_render_mode(render_mode)
         self.split = self.options.split
         self.max_turns = self.options.turn_limit
         self.render_mode = render_mode
@@ -198,6 +195,11 @@ class TextEnv(SnapshotEnv[ObsT]):
         self.setup()
 
     _constructor = __init__
+
+    def _require_render_mode(self, render_mode: str | None) -> None:
+        modes = self.metadata["render_modes"]
+        if render_mode is not None and render_mode not in modes:
+            raise ConfigError(f"{self.env_id} cannot render {render_mode!r}: pass one of {modes}.")
 
     # The hooks, overridden by subclasses.
 

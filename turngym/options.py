@@ -314,7 +314,7 @@ def kind_of(hint: Any) -> Kind:
     if hint in _SCALARS:
         return _SCALARS[hint]
     kind = origin or hint  # such as Mapping or Path
-    return Kind(f"a {kind.__name__}", lambda value: value if isinstance(value, kind) else _WRONG, (), True)
+    return Kind(f"a {kind.__name__.lower()}", lambda value: value if isinstance(value, kind) else _WRONG, (), True)
 
 
 def _ruled(read: Callable[[Any], Any], rules: Sequence[Rule]) -> Callable[[Any], Any]:

@@ -23,6 +23,7 @@ from gymnasium.envs.registration import registry
 from turngym.arithmetic import as_float
 from turngym.envs.adapters.borrowed import import_package, made_for
 from turngym.envs.adapters.replayed import ReplayedEnv, Reply
+from turngym.envs.core import MaxTurns
 from turngym.envs.web.driver.chromium import find_browser
 from turngym.envs.web.driver.page import quoted
 from turngym.errors import ConfigError, UnknownName, missing_extra, nearest
@@ -49,46 +50,34 @@ class BrowserGym(ReplayedEnv):
     BrowserGym starts new browsers at every reset and drives them with the blocking interface of Playwright, so one
     process should hold few of these environments: the vector backend ``process`` gives each its own. Its pages run in
     real time, so restoring a snapshot, which is the seed and the actions, may not reproduce the same page.
-
-    Args:
-        task: Id in BrowserGym's registry, e.g. ``"browsergym/miniwob.click-test"``; its package must be installed.
-        task_options: Options that override that environment's defaults, JSON values only, such as
-            ``{"pre_observation_delay": 0.1}``.
-        actions: Names of BrowserGym's action sets that the agent may use.
-        max_turns: Turns after which the episode is truncated.
-        split: Share of the seeds to draw from.
-        env_id: Registered id.
-        render_mode: ``"ansi"`` or None.
-
-    Raises:
-        MissingExtra: BrowserGym, the package of the task or a browser is missing.
-        UnknownName: BrowserGym has no such task or set of actions.
-        ConfigError: The task cannot be made.
     """
 
-    def __init__(
-        self,
-        *,
-        task: str = "browsergym/miniwob.click-test",
-        task_options: Mapping[str, Any] | None = None,
-        actions: Sequence[str] = ACTIONS,
-        max_turns: int = 30,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
-        self.task, self._options = task, dict(task_options or {})
-        self.source = f"{task} {sorted(self._options.items())}" if self._options else task
+    class Options(ReplayedEnv.Options):
+        task: str = "browsergym/miniwob.click-test"
+        """Id in BrowserGym's registry, e.g. ``"browsergym/miniwob.click-test"``; its package must be installed."""
+        task_options: Mapping[str, Any] | None = None
+        """Options that override that environment's defaults, JSON values only, such as ``{"pre_observation_delay":
+        0.1}``."""
+        actions: tuple[str, ...] = ACTIONS
+        """Names of BrowserGym's action sets that the agent may use."""
+        max_turns: MaxTurns = 30
+
+    options: Options
+
+    def setup(self) -> None:
+        super().setup()
+        options = self.options
+        self.task, self._options = options.task, dict(options.task_options or {})
+        self.source = f"{options.task} {sorted(self._options.items())}" if self._options else options.task
         self._game: Any = None
         with self._random.lent():
-            _require_task(self.env_id, task)
+            _require_task(self.env_id, options.task)
             self._browser = find_browser(self.env_id)
-            self._format, self._mapping = _action_set(self.env_id, actions)
+            self._format, self._mapping = _action_set(self.env_id, options.actions)
             self._flatten = importlib.import_module("browsergym.utils.obs").flatten_axtree_to_str
         self.instructions = (
             "You see the accessibility tree of a web page; the elements that you can act on have ids in brackets.\n"
-            f"{self._format}\nYou have {max_turns} turns."
+            f"{self._format}\nYou have {self.max_turns} turns."
         )
         self._seen_page: Mapping[str, Any] = {}
         self._text = ""

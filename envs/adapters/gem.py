@@ -17,6 +17,7 @@ from turngym.arithmetic import as_float
 from turngym.envs.adapters.borrowed import import_package, made_for
 from turngym.envs.adapters.gem_actions import BOARD_GAMES, legal_actions
 from turngym.envs.adapters.replayed import ReplayedEnv, Reply
+from turngym.envs.core import MaxTurns
 from turngym.envs.settings import worded
 from turngym.errors import UnknownName, nearest
 
@@ -49,37 +50,26 @@ class Gem(ReplayedEnv):
         solved if GEM congratulates the player, or in its single-turn question sets if the reward is at least 1. The
         anchor is the board,
     and in games with a memory the board and the sorted answers so far. GEM has no solver: there is no expert.
-
-    Args:
-        game: Id in GEM's registry, e.g. ``"game:Sokoban-v0-easy"`` or ``"rg:leg_counting"``.
-        game_options: Options that override those of the id, JSON values only.
-        max_turns: Turns after which the episode is truncated, if GEM's own limit does not come first.
-        split: Share of the seeds to draw from.
-        env_id: Registered id.
-        render_mode: ``"ansi"`` or None.
-
-    Raises:
-        MissingExtra: gem-llm, or a word list that the game needs, is not installed.
-        UnknownName: GEM has no such game, or the game no such option.
-        ConfigError: The game cannot be made.
     """
+
+    class Options(ReplayedEnv.Options):
+        game: str = "game:GuessTheNumber-v0-easy"
+        """Id in GEM's registry, e.g. ``"game:Sokoban-v0-easy"`` or ``"rg:leg_counting"``."""
+        game_options: Mapping[str, Any] | None = None
+        """Options that override those of the id, JSON values only."""
+        max_turns: MaxTurns = 100
+        """Turns after which the episode is truncated, if GEM's own limit does not come first."""
+
+    options: Options
 
     file_options = worded()
     finds_action = True
 
-    def __init__(
-        self,
-        *,
-        game: str = "game:GuessTheNumber-v0-easy",
-        game_options: Mapping[str, Any] | None = None,
-        max_turns: int = 100,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
-        self.game, self._options = game, dict(game_options or {})
-        self.source = f"{game} {sorted(self._options.items())}" if self._options else game
+    def setup(self) -> None:
+        super().setup()
+        options = self.options
+        self.game, self._options = options.game, dict(options.game_options or {})
+        self.source = f"{options.game} {sorted(self._options.items())}" if self._options else options.game
         with self._random.lent():
             self._package = import_package("gem", self.env_id, "gem-llm", "gem")
             _mark_rewards()
@@ -89,7 +79,7 @@ class Gem(ReplayedEnv):
             self._is_game = kind.__module__.startswith("gem.envs.game_env")
             rules = self._game._get_instructions() if self._is_game and not self._game._is_random else ""
         self._has_memory = kind.__name__ not in BOARD_GAMES
-        self.instructions = rules.strip() or f"You play {game}. {_FORMAT}"
+        self.instructions = rules.strip() or f"You play {options.game}. {_FORMAT}"
         self._shows_rules = not rules
         self._board, self._answers = "", set[str]()
 

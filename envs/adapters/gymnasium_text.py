@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import gymnasium
 import numpy as np
@@ -13,13 +13,13 @@ from gymnasium import spaces
 
 from turngym.arithmetic import as_float
 from turngym.envs.adapters.replayed import ReplayedEnv, Reply
+from turngym.envs.core import MaxTurns
 from turngym.envs.settings import worded
 from turngym.envs.spaces import Unicode
-from turngym.envs.validation import require_choice
 from turngym.errors import ConfigError, TurngymError, UnknownName, nearest
+from turngym.options import between
 
 UNKNOWN_ACTION = "That is no action you can take now."
-VIEWS = ("auto", "text", "picture", "values")
 _MAX_ACTIONS = 1000
 _COLOURS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
 _PAINTED = re.compile(r"\x1b\[([0-9;]*)m(.*?)\x1b\[0m", re.DOTALL)
@@ -123,23 +123,6 @@ class GymnasiumText(ReplayedEnv):
     episode counts as solved, and a warning is issued when the first one ends. ``info["action_mask"]`` and
     ``info["legal_actions"]`` of the inner environment narrow the legal actions. The anchor is the last observation.
 
-    Args:
-        inner: Id of a registered environment. An environment of your own module is found if the module is imported
-            with the id, as in ``"my_module:turngym/Gymnasium-v0"``, which works in worker processes too.
-        inner_options: Options for ``gymnasium.make`` of the inner environment, JSON values only.
-        actions: Names of the actions of a ``Discrete`` space in order, empty for known ones or the numbers.
-        view: ``"auto"``, or one of ``"text"``, ``"picture"``, ``"values"``.
-        solved_above: See above; None for the value of a known environment, if it is one.
-        goal: Task text for the instructions; empty for known words.
-        max_turns: Turns after which the episode is truncated, if the inner limit does not come first.
-        split: Share of the seeds to draw from.
-        env_id: Registered id.
-        render_mode: ``"ansi"`` or None.
-
-    Raises:
-        ConfigError: The inner environment cannot be made, has no text actions, or an option does not fit it.
-        UnknownName: There is no such environment.
-
     >>> env = GymnasiumText(inner="FrozenLake-v1", inner_options={"is_slippery": False})
     >>> print(env.reset(seed=0)[0])
     [S]FFF
@@ -150,44 +133,43 @@ class GymnasiumText(ReplayedEnv):
     ('left', 'down', 'right', 'up')
     """
 
+    class Options(ReplayedEnv.Options):
+        inner: str = "FrozenLake-v1"
+        """Id of a registered environment. An environment of your own module is found if the module is imported with
+        the id, as in ``"my_module:turngym/Gymnasium-v0"``, which works in worker processes too."""
+        inner_options: Mapping[str, Any] | None = None
+        """Options for ``gymnasium.make`` of the inner environment, JSON values only."""
+        actions: tuple[str, ...] = ()
+        """Names of the actions of a ``Discrete`` space in order, empty for known ones or the numbers."""
+        view: Literal["auto", "text", "picture", "values"] = "auto"
+        """``"auto"``, or one of ``"text"``, ``"picture"``, ``"values"``."""
+        solved_above: Annotated[float, between(-1e9, 1e9)] | None = None
+        """See above; None for the value of a known environment, if it is one."""
+        goal: str = ""
+        """Task text for the instructions; empty for known words."""
+        max_turns: MaxTurns = 100
+        """Turns after which the episode is truncated, if the inner limit does not come first."""
+
+    options: Options
+
     file_options = worded("view")
 
-    def __init__(
-        self,
-        *,
-        inner: str = "FrozenLake-v1",
-        inner_options: Mapping[str, Any] | None = None,
-        actions: Sequence[str] = (),
-        view: str = "auto",
-        solved_above: float | None = None,
-        goal: str = "",
-        max_turns: int = 100,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
-        require_choice(self.env_id, "view", view, VIEWS)
-        if not isinstance(inner_options or {}, Mapping) or not all(isinstance(name, str) for name in actions):
-            raise ConfigError(
-                f"{self.env_id} needs inner_options as a mapping and actions as texts, got {inner_options!r} and "
-                f"{actions!r}."
-            )
-        known = KNOWN.get(inner, Words("", ()))
-        self.inner, self._view = inner, view
-        self._inner_options = dict(inner_options or {})
-        self.source = f"{inner} {sorted(self._inner_options.items())}" if self._inner_options else inner
-        self._solved_above = known.solved_above if solved_above is None else solved_above
-        if self._solved_above is not None:
-            self.require("solved_above", self._solved_above, -1e9, 1e9)
+    def setup(self) -> None:
+        super().setup()
+        options = self.options
+        known = KNOWN.get(options.inner, Words("", ()))
+        self.inner, self._view = options.inner, options.view
+        self._inner_options = dict(options.inner_options or {})
+        self.source = f"{options.inner} {sorted(self._inner_options.items())}" if self._inner_options else options.inner
+        self._solved_above = known.solved_above if options.solved_above is None else options.solved_above
         self._value_names = known.values
         self._env: gymnasium.Env[Any, Any] | None = None
         env = self._opened()
-        self._names = self._action_names(env, tuple(actions) or known.actions)
+        self._names = self._action_names(env, options.actions or known.actions)
         self._numbers = {name.casefold(): number for number, name in enumerate(self._names)}
         self._legal: tuple[str, ...] = ()
         self._place = ""
-        self.instructions = self._rules(goal or known.goal or f"You play {inner}.")
+        self.instructions = self._rules(options.goal or known.goal or f"You play {options.inner}.")
 
     # Create the inner environment.
 

@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 from urllib.parse import urlsplit
 
 import gymnasium
@@ -23,13 +23,16 @@ from turngym.envs.adapters.openenv_reading import (
     read_json_action,
     read_observation,
 )
-from turngym.envs.core import UNBOUNDED, Outcome, TextEnv
+from turngym.envs.core import UNBOUNDED, MaxTurns, Outcome, TextEnv
 from turngym.errors import ConfigError, MissingExtra, SnapshotUnsupported
+from turngym.options import between
 from turngym.types import JSONValue
 
 _NO_SERVER = (
     "needs a server: start one with `turngym serve-env ID`, and pass its address as url='http://127.0.0.1:8000'."
 )
+
+Seconds: TypeAlias = Annotated[float, between(1e-3, 1e6)]
 
 
 class OpenEnv(TextEnv[str]):
@@ -45,65 +48,52 @@ class OpenEnv(TextEnv[str]):
     last reward above ``solved_above``, and never if that option is None; the anchor is the observation; the score is
     the sum of the rewards. An action of one text field is the action text; any other is a JSON object. Snapshots hold
     the seed and the actions, and are restored by replay.
-
-    Args:
-        url: The server, such as ``http://127.0.0.1:8000``.
-        token: Sent as ``Authorization: Bearer TOKEN`` unless empty; ``$NAME`` reads it from a variable of the
-            environment, so that it appears in no log. It is not part of :attr:`settings`.
-        action_field: Field of an action that takes the text; found in the server's schema unless given.
-        observation_field: Field of an observation that is shown; see
-            :func:`~turngym.envs.adapters.openenv_reading.observation_text` for the default.
-        reset_options: Sent with every reset, JSON values only.
-        solved_above: See above.
-        connect_seconds: How long to try to get a session; a full server is retried.
-        answer_seconds: How long to wait for an answer.
-        max_turns: Turns after which the episode is truncated, if the server does not end it first.
-        split: Accepted for consistency; the tasks are chosen by the server's own options.
-        env_id: Registered id.
-        render_mode: ``"ansi"`` or None.
-
-    Raises:
-        ConfigError: An option does not fit, or the server wants another token.
-        MissingExtra: There is no URL, or websockets is not installed.
-        ServerFault: The server cannot be reached, or speaks another protocol.
     """
+
+    class Options(TextEnv.Options):
+        url: str = ""
+        """The server, such as ``http://127.0.0.1:8000``."""
+        token: str = ""
+        """Sent as ``Authorization: Bearer TOKEN`` unless empty; ``$NAME`` reads it from a variable of the environment,
+        so that it appears in no log. It is not part of :attr:`settings`."""
+        action_field: str = ""
+        """Field of an action that takes the text; found in the server's schema unless given."""
+        observation_field: str = ""
+        """Field of an observation that is shown; see :func:`~turngym.envs.adapters.openenv_reading.observation_text`
+        for the default."""
+        reset_options: Mapping[str, Any] | None = None
+        """Sent with every reset, JSON values only."""
+        solved_above: Annotated[float, between(-1e9, 1e9)] | None = None
+        """See above."""
+        connect_seconds: Seconds = 30.0
+        """How long to try to get a session; a full server is retried."""
+        answer_seconds: Seconds = 60.0
+        """How long to wait for an answer."""
+        max_turns: MaxTurns = 1000
+        """Turns after which the episode is truncated, if the server does not end it first."""
+
+    options: Options
 
     score_range = UNBOUNDED
 
-    def __init__(
-        self,
-        *,
-        url: str = "",
-        token: str = "",
-        action_field: str = "",
-        observation_field: str = "",
-        reset_options: Mapping[str, Any] | None = None,
-        solved_above: float | None = None,
-        connect_seconds: float = 30.0,
-        answer_seconds: float = 60.0,
-        max_turns: int = 1000,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
-        for name, seconds in (("connect_seconds", connect_seconds), ("answer_seconds", answer_seconds)):
-            self.require(name, seconds, 1e-3, 1e6)
-        if solved_above is not None:
-            self.require("solved_above", solved_above, -1e9, 1e9)
-        if not url:
+    def setup(self) -> None:
+        options = self.options
+        if not options.url:
             raise MissingExtra(f"{self.env_id} {_NO_SERVER}")
-        if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-            raise ConfigError(f"url of {self.env_id} must be like http://127.0.0.1:8000, got {url!r}.")
+        if urlsplit(options.url).scheme not in ("http", "https") or not urlsplit(options.url).hostname:
+            raise ConfigError(f"url of {self.env_id} must be like http://127.0.0.1:8000, got {options.url!r}.")
         self.finite_instances = 2**31  # seeds; the server decides which of them belong to a split
-        self.settings = {**self.settings, "token": token if token.startswith("$") else ""}
-        token = os.environ.get(token[1:], "") if token.startswith("$") else token
-        self._line = Line(url, token, connect_seconds, answer_seconds)
-        self._options = dict(reset_options or {})
-        self._fields = action_field, observation_field
-        self._solved_above = solved_above
-        self._name = url
-        self._learn(fetch(url, "/metadata", token, connect_seconds), fetch(url, "/schema", token, connect_seconds))
+        self.settings = {**self.settings, "token": options.token if options.token.startswith("$") else ""}
+        token = os.environ.get(options.token[1:], "") if options.token.startswith("$") else options.token
+        self._line = Line(options.url, token, options.connect_seconds, options.answer_seconds)
+        self._options = dict(options.reset_options or {})
+        self._fields = options.action_field, options.observation_field
+        self._solved_above = options.solved_above
+        self._name = options.url
+        self._learn(
+            fetch(options.url, "/metadata", token, options.connect_seconds),
+            fetch(options.url, "/schema", token, options.connect_seconds),
+        )
         self._seed: int | None = None
         self._task: str | int | None = None
         self._arrived: Body | Refused | None = None

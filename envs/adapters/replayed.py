@@ -55,8 +55,7 @@ class ReplayedEnv(TextEnv[str]):
     source: str = ""
     """Name of the adapted library, the first part of :attr:`instance`."""
 
-    def __init__(self, *, max_turns: int, split: str, env_id: str, render_mode: str | None) -> None:
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
+    def setup(self) -> None:
         self._random = GlobalRandom()
         self._seed = 0
         self._is_torn = False

@@ -14,6 +14,7 @@ from typing import Any
 from turngym.envs.adapters.borrowed import import_package, made_for, mute
 from turngym.envs.adapters.replayed import ReplayedEnv, Reply
 from turngym.envs.adapters.textarena_actions import BOARD_GAMES, legal_actions
+from turngym.envs.core import MaxTurns
 from turngym.envs.settings import worded
 from turngym.errors import ConfigError, UnknownName, nearest
 
@@ -29,38 +30,27 @@ class TextArena(ReplayedEnv):
     terminates it. The reward comes with the last turn and every other turn gives 0; an episode is solved if it is at
     least 1. The anchor is the last board, and in games with a memory the board and the sorted answers so far. TextArena
     has no solver: there is no expert.
-
-    Args:
-        game: Id in TextArena's registry, e.g. ``"FrozenLake-v0"``. A suffix such as ``"-train"`` names wrappers only
-            and changes nothing here.
-        game_options: Options that override those of the id, JSON values only.
-        max_turns: Turns after which the episode is truncated, if the game does not end it before.
-        split: Share of the seeds to draw from.
-        env_id: Registered id.
-        render_mode: ``"ansi"`` or None.
-
-    Raises:
-        MissingExtra: textarena, or a word list that the game needs, is not installed.
-        UnknownName: TextArena has no such game.
-        ConfigError: The game cannot be made, or is for several players.
     """
+
+    class Options(ReplayedEnv.Options):
+        game: str = "GuessTheNumber-v0"
+        """Id in TextArena's registry, e.g. ``"FrozenLake-v0"``. A suffix such as ``"-train"`` names wrappers only and
+        changes nothing here."""
+        game_options: Mapping[str, Any] | None = None
+        """Options that override those of the id, JSON values only."""
+        max_turns: MaxTurns = 100
+        """Turns after which the episode is truncated, if the game does not end it before."""
+
+    options: Options
 
     file_options = worded()
     finds_action = True
 
-    def __init__(
-        self,
-        *,
-        game: str = "GuessTheNumber-v0",
-        game_options: Mapping[str, Any] | None = None,
-        max_turns: int = 100,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
-        self.game, self._options = game, dict(game_options or {})
-        self.source = f"{game} {sorted(self._options.items())}" if self._options else game
+    def setup(self) -> None:
+        super().setup()
+        options = self.options
+        self.game, self._options = options.game, dict(options.game_options or {})
+        self.source = f"{options.game} {sorted(self._options.items())}" if self._options else options.game
         with self._random.lent():
             self._package = import_package("textarena", self.env_id, "textarena", "textarena")
             self._game, self._brackets = self._made()

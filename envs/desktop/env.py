@@ -7,12 +7,12 @@ picture is stable, however long that takes; there are no fixed delays.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from turngym.envs.core import Outcome
+from turngym.envs.core import MaxTurns, Outcome
 from turngym.envs.desktop.actions import FORMAT, read
 from turngym.envs.desktop.folder import Folder
 from turngym.envs.desktop.goals.base import Goal, next_action
@@ -23,8 +23,9 @@ from turngym.envs.desktop.sheets import Sheet, shown
 from turngym.envs.desktop.slot import DesktopSlot
 from turngym.envs.pictures import PictureEnv
 from turngym.envs.settings import worded
-from turngym.envs.validation import refuse_task, require_running, require_whole
+from turngym.envs.validation import refuse_task, require_running
 from turngym.errors import ConfigError, SnapshotUnsupported, UnknownName, nearest
+from turngym.options import between
 from turngym.types import JSONValue
 
 SIZE = 800, 600
@@ -50,50 +51,32 @@ class Desktop(PictureEnv):
     program takes from the clock: today's date, when a file was saved, the moving frame around copied cells. A display
     or program that dies or hangs raises :class:`DesktopFault`; in a vector it is a fault of one slot. A program that
     the agent closes is not a fault.
-
-    Args:
-        task: Name of a goal, a sequence of names, or ``"all"``; every reset samples one.
-        image: Whether the observation holds a screenshot beside the text.
-        width: Width of the display in pixels.
-        height: Its height.
-        limit_seconds: Maximum time of a turn, in seconds; beyond it the turn is a fault.
-        max_turns: Turns after which the episode is truncated.
-        split: Which share of the instances.
-        env_id: Registered id.
-        render_mode: ``"ansi"``, ``"rgb_array"`` or None.
-
-    Raises:
-        MissingExtra: A program or python-xlib is missing.
-        UnknownName: There is no such goal.
-        ConfigError: An option is out of its range.
     """
+
+    class Options(PictureEnv.Options):
+        task: str | tuple[str, ...] = "all"
+        """Name of a goal, a sequence of names, or ``"all"``; every reset samples one."""
+        width: Annotated[int, between(800, 1920)] = SIZE[0]
+        """Width of the display in pixels."""
+        height: Annotated[int, between(600, 1200)] = SIZE[1]
+        """Its height."""
+        limit_seconds: Annotated[float, between(0.1, 600)] = 30.0
+        """Maximum time of a turn, in seconds; beyond it the turn is a fault."""
+        max_turns: MaxTurns = 30
+
+    options: Options
 
     file_options = worded("task")
 
-    def __init__(
-        self,
-        task: str | Sequence[str] = "all",
-        *,
-        image: bool = False,
-        width: int = SIZE[0],
-        height: int = SIZE[1],
-        limit_seconds: float = 30.0,
-        max_turns: int = 30,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode, image=image)
-        self.names = _goal_names(self.env_id, task)
-        if isinstance(self.settings.get("task"), tuple):
-            self.settings = {**self.settings, "task": list(self.names)}
-        require_whole(self.env_id, "width", width, 800, 1920)
-        require_whole(self.env_id, "height", height, 600, 1200)
-        self.require("limit_seconds", limit_seconds, 0.1, 600)
-        self.set_frame(height, width)
+    def setup(self) -> None:
+        options = self.options
+        self.names = _goal_names(self.env_id, options.task)
+        self.set_frame(options.height, options.width)
         require_programs(self.env_id)
-        self.instructions = _RULES.format(width=width, height=height, format=FORMAT, turns=max_turns)
-        self._slot = DesktopSlot(width, height, float(limit_seconds))
+        self.instructions = _RULES.format(
+            width=options.width, height=options.height, format=FORMAT, turns=self.max_turns
+        )
+        self._slot = DesktopSlot(options.width, options.height, float(options.limit_seconds))
         self._name, self._seed = "", 0
         self._goal: Goal | None = None
         self._actions: list[str] = []

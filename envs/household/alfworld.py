@@ -6,9 +6,11 @@ grammar in the loop; the games themselves are read from the user's disk.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from turngym.envs.core import Outcome
 from turngym.envs.household.alfworld_games import FOLDS, find_data, open_games, read_game
-from turngym.envs.household.home import MIXED, HomeEnv, kinds_of
+from turngym.envs.household.home import HomeEnv
 from turngym.envs.household.rules import House, canonical
 from turngym.envs.settings import worded
 from turngym.errors import ConfigError, UnknownName, nearest
@@ -24,47 +26,33 @@ class ALFWorld(HomeEnv):
     Observations, commands and success are those of ALFWorld's text engine; besides its ``move X to Y``, the older ``put
     X in/on Y`` is understood. As in ALFWorld, the list of commands includes objects behind a closed door that could be
     sliced or switched on.
-
-    Args:
-        data: Folder of the games, in the official layout or the compact one (see
-            :mod:`turngym.envs.household.alfworld_games`); empty for the environment variable ``ALFWORLD_DATA``.
-        kind: One of ALFWorld's six task types, or ``"mixed"``.
-        expert: ``"planner"``: the game's walkthrough as long as it was followed, then our planner; or
-            ``"explorer"``, which uses only what the agent can know.
-        max_turns: Turns after which the episode is truncated; the papers allow 50.
-        split: ``"train"``, ``"dev"`` (ALFWorld's valid_seen) or ``"test"`` (valid_unseen); ALFWorld's names are
-            understood too.
-        env_id: Registered id.
-        render_mode: ``"ansi"`` or None.
-
-    Raises:
-        MissingExtra: There are no games.
-        ConfigError: An option is out of its range, or a file is damaged.
     """
+
+    class Options(HomeEnv.Options):
+        data: str = ""
+        """Folder of the games, in the official layout or the compact one (see
+        :mod:`turngym.envs.household.alfworld_games`); empty for the environment variable ``ALFWORLD_DATA``."""
+        expert: Literal["explorer", "planner"] = "planner"
+        """``"planner"``: the game's walkthrough as long as it was followed, then our planner; or ``"explorer"``, which
+        uses only what the agent can know."""
+
+        def check(self) -> None:
+            object.__setattr__(self, "split", _FOLD_NAMES.get(self.split, self.split))  # one name for each fold
+
+    options: Options
 
     file_options = worded("kind", "expert")
 
     _sink = "sinkbasin"
 
-    def __init__(
-        self,
-        data: str = "",
-        kind: str = MIXED,
-        expert: str = "planner",
-        *,
-        max_turns: int = 50,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-    ) -> None:
-        split = _FOLD_NAMES.get(split, split)
-        super().__init__(expert=expert, max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
-        kinds = kinds_of(self.env_id, kind)
-        self._folder, self._fold = find_data(data), FOLDS[self.split]
+    def setup(self) -> None:
+        options = self.options
+        super().setup()
+        self._folder, self._fold = find_data(options.data), FOLDS[self.split]
         games = open_games(self._folder, self._fold)
-        self._names = tuple(name for name, each in games.kinds.items() if each in kinds)
+        self._names = tuple(name for name, each in games.kinds.items() if each in options.kinds)
         if not self._names:
-            raise ConfigError(f"{self._folder} has no game of the kind {kind!r} in the fold {self._fold!r}.")
+            raise ConfigError(f"{self._folder} has no game of the kind {options.kind!r} in the fold {self._fold!r}.")
 
     def tasks(self) -> tuple[str, ...]:
         """Return the names of the split's games: the task's folder and the trial's."""

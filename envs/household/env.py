@@ -6,12 +6,15 @@ vocabulary are turngym's own.
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from turngym.envs.core import MaxTurns
 from turngym.envs.household.generator import Plan, build, draw_plan
-from turngym.envs.household.home import MIXED, HomeEnv, kinds_of
+from turngym.envs.household.home import HomeEnv
 from turngym.envs.household.rules import House
 from turngym.envs.settings import worded
-from turngym.envs.validation import refuse_task, require_whole
-from turngym.errors import ConfigError
+from turngym.envs.validation import refuse_task
+from turngym.options import OptionError, between
 from turngym.types import JSONValue
 
 _MOST_OF_A_KIND = 1000
@@ -27,21 +30,6 @@ class Household(HomeEnv):
     Objects are in receptacles, some of which must be opened; the agent sees what is at its own location. The expert
     explores, using only what the agent can know.
 
-    Args:
-        kind: Kind of task, such as ``"pick_heat_then_place_in_recep"``, or ``"mixed"``.
-        rooms: Number of rooms, 1 to 4.
-        receptacles: Approximate number of receptacles, 4 to 30.
-        distractors: Objects that no goal asks for, 0 to 40.
-        subtasks: Goals that must hold at the same time, 1 to 3.
-        expert: ``"explorer"``, or ``"planner"``, which knows hidden objects.
-        max_turns: Turns after which the episode is truncated, at least 12 per subtask.
-        split: Share of the households to sample from.
-        env_id: Registered id.
-        render_mode: ``"ansi"`` or None.
-
-    Raises:
-        ConfigError: An option is out of its range.
-
     >>> env = Household()
     >>> observation, info = env.reset(seed=0)
     >>> observation.splitlines()[-1]
@@ -52,37 +40,35 @@ class Household(HomeEnv):
     1.0
     """
 
+    class Options(HomeEnv.Options):
+        rooms: Annotated[int, between(1, 4)] = 1
+        """Number of rooms."""
+        receptacles: Annotated[int, between(4, 30)] = 10
+        """Approximate number of receptacles."""
+        distractors: Annotated[int, between(0, 40)] = 10
+        """Objects that no goal asks for."""
+        subtasks: Annotated[int, between(1, 3)] = 1
+        """Goals that must hold at the same time."""
+        max_turns: MaxTurns = 50
+        """Turns after which the episode is truncated, at least 12 per subtask."""
+
+        def check(self) -> None:
+            if self.max_turns < TURNS_A_SUBTASK * self.subtasks:
+                raise OptionError(
+                    "max_turns",
+                    f"must be at least {TURNS_A_SUBTASK} for each of the {self.subtasks} subtasks, "
+                    f"got {self.max_turns}.",
+                )
+
+    options: Options
+
     file_options = worded("kind", "expert")
 
-    def __init__(
-        self,
-        kind: str = MIXED,
-        rooms: int = 1,
-        receptacles: int = 10,
-        distractors: int = 10,
-        subtasks: int = 1,
-        expert: str = "explorer",
-        *,
-        max_turns: int = 50,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(expert=expert, max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
-        self._kinds = kinds_of(self.env_id, kind)
-        for name, value, low, high in (
-            ("rooms", rooms, 1, 4),
-            ("receptacles", receptacles, 4, 30),
-            ("distractors", distractors, 0, 40),
-            ("subtasks", subtasks, 1, 3),
-        ):
-            require_whole(self.env_id, name, value, low, high)
-        if max_turns < TURNS_A_SUBTASK * subtasks:
-            raise ConfigError(
-                f"max_turns of {self.env_id} must be at least {TURNS_A_SUBTASK} for each of the {subtasks} subtasks, "
-                f"got {max_turns}."
-            )
-        self._sizes = {"rooms": rooms, "receptacles": receptacles, "distractors": distractors, "subtasks": subtasks}
+    def setup(self) -> None:
+        options = self.options
+        super().setup()
+        self._kinds = options.kinds
+        self._sizes = {name: getattr(options, name) for name in ("rooms", "receptacles", "distractors", "subtasks")}
 
     def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Annotated, Literal
 
-from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.core import MaxTurns, Outcome, TextEnv
 from turngym.envs.household.goals import is_reached, known_marks, progress
 from turngym.envs.household.planner import explore, next_command
 from turngym.envs.household.rules import NOTHING_HAPPENS, House
 from turngym.envs.household.world import KINDS, LOOK, NOWHERE
-from turngym.envs.validation import require_choice, require_running
+from turngym.envs.validation import require_running
 from turngym.errors import ConfigError
+from turngym.options import one_of
 from turngym.types import JSONValue
 
-EXPERTS = ("explorer", "planner")
 MIXED = "mixed"
 _FIXED = frozenset({"sliceable", "toggleable"})
 _RULES = """You are in a household and have a task. Write one command a turn, with names as they are shown:
@@ -28,29 +29,30 @@ class HomeEnv(TextEnv[str]):
 
     The episode terminates with success and a reward of 1 as soon as the goal is reached; the reward of every other turn
     is 0. The score is the success, the progress the share of the goal's conditions that the agent knows to hold.
-
-    Args:
-        expert: Whose actions ``expert_action`` gives: the ``"explorer"`` uses only what the agent can know, and looks
-            for things; the ``"planner"`` knows where everything is.
-        max_turns: Turns after which the episode is truncated.
-        split: Share of the games to sample from.
-        env_id: Registered id.
-        render_mode: ``"ansi"`` or None.
-
-    Raises:
-        ConfigError: An option is out of its range.
     """
+
+    class Options(TextEnv.Options):
+        kind: Annotated[str, one_of(MIXED, *KINDS)] = MIXED
+        """Kind of task, such as ``"pick_heat_then_place_in_recep"``, or ``"mixed"``."""
+        expert: Literal["explorer", "planner"] = "explorer"
+        """Actions of ``expert_action``: the ``"explorer"`` uses only what the agent can know, and looks for things;
+        the ``"planner"`` knows where everything is."""
+        max_turns: MaxTurns = 50
+        """Turns after which an unfinished episode is truncated; ALFWorld's papers allow 50."""
+
+        @property
+        def kinds(self) -> tuple[str, ...]:
+            """The kinds of task that ``kind`` names: all six, or one."""
+            return KINDS if self.kind == MIXED else (self.kind,)
+
+    options: Options
 
     _house: House
     _sink = "sink"
 
-    def __init__(
-        self, *, expert: str, max_turns: int, split: str = "train", env_id: str = "", render_mode: str | None = None
-    ) -> None:
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
-        require_choice(self.env_id, "expert", expert, EXPERTS)
-        self._expert = expert
-        self.instructions = _RULES.format(turns=max_turns, sink=self._sink)
+    def setup(self) -> None:
+        self._expert = self.options.expert
+        self.instructions = _RULES.format(turns=self.max_turns, sink=self._sink)
 
     @property
     def house(self) -> House:
@@ -154,13 +156,3 @@ class HomeEnv(TextEnv[str]):
         house = self._house_of(state["game"])
         house.load(state["house"])
         self._enter(house)
-
-
-def kinds_of(env_id: str, kind: str) -> tuple[str, ...]:
-    """Return the kinds of task that the option ``kind`` names: all six, or one.
-
-    Raises:
-        ConfigError: There is no such kind.
-    """
-    require_choice(env_id, "kind", kind, (MIXED, *KINDS))
-    return KINDS if kind == MIXED else (kind,)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from string import ascii_uppercase
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from turngym.envs.core import Outcome
-from turngym.envs.parsing.calls import FORMS, harmless
+from turngym.envs.core import MaxTurns, Outcome
+from turngym.envs.parsing.calls import harmless
 from turngym.envs.search import datasets
 from turngym.envs.search.answers import chosen_letter, exact_match, f1, normalise
 from turngym.envs.search.client import connect
@@ -22,7 +22,8 @@ from turngym.envs.search.wide_match import normalise_wide
 from turngym.envs.search.world import make_world, world_retriever
 from turngym.envs.sets import PROCEDURAL, SetEnv
 from turngym.envs.settings import worded
-from turngym.envs.validation import require_choice, require_flag, require_running, require_whole
+from turngym.envs.validation import require_running
+from turngym.options import between, one_of
 from turngym.types import JSONValue
 
 _RULES = """Answer the question by searching. You may think first; then write one of:
@@ -40,35 +41,6 @@ class SearchQA(SetEnv[Question]):
     returns nothing. The reward of an answer is exact match or F1; success is an exact match after SQuAD's normalisation
     (for multiple choice: the right letter or the text of the right option). The score is the F1.
 
-    Args:
-        dataset: ``"procedural"``, the name of a set in ``folder``, or what Hugging Face's ``datasets`` reads: ``hf:``
-            and a folder or a name of the hub, as in ``hf:hotpotqa/hotpot_qa#distractor``.
-        folder: Folder of sets and corpora (see :mod:`turngym.envs.search.datasets`).
-        corpus: Which corpus of the folder is searched, or ``hf:`` and a data set of passages.
-        kind: Kind of procedural questions, such as ``"2 hops"``, or ``"mixed"``.
-        size: Things in the generated world, 100 to 20,000; as many documents.
-        world_seed: Seed of the generated world.
-        form: ``"tags"`` or ``"json"``.
-        engine: Search engine: ``"auto"``, ``"tantivy"``, ``"bm25s"`` or ``"fts5"``; ``"dense"`` or ``"hybrid"`` (see
-            :func:`~turngym.envs.search.retriever.make_retriever`).
-        url: A server to search instead, such as that of ``turngym serve-search``, or a collection of Qdrant, as in
-            ``qdrant+http://127.0.0.1:6333/wiki``; the corpus must be the same.
-        top_k: Passages per search, 1 to 20.
-        passage_words: Words shown of a passage, 10 to 1,000.
-        reward: ``"em"`` or ``"f1"``.
-        match: ``"published"``, SQuAD's normalisation, or ``"wide"``: Unicode forms, quotes, dashes, invisible signs and
-            number words do not count either. Both drop punctuation as published, so that ``-5`` equals ``5``, and
-            ``C++`` equals ``C``. Results name it among the options.
-        step_reward: Weight of information gain less redundancy of each search (StepSearch: 0.6); 0 for none.
-        efficiency: Whether a right answer is worth less after more searches (OTC).
-        max_turns: Turns after which the episode is truncated.
-        split: Share of the questions to sample from; a set has its own files.
-        env_id: Registered id.
-        render_mode: ``"ansi"`` or None.
-
-    Raises:
-        ConfigError: An option is out of its range, or a file is missing.
-
     >>> env = SearchQA(size=200, kind="1 hop")
     >>> question, info = env.reset(seed=0)
     >>> while info["success"] < 0:
@@ -77,68 +49,83 @@ class SearchQA(SetEnv[Question]):
     (1.0, 2)
     """
 
+    class Options(SetEnv.Options):
+        dataset: str = PROCEDURAL
+        """``"procedural"``, the name of a set in ``folder``, or what Hugging Face's ``datasets`` reads: ``hf:`` and a
+        folder or a name of the hub, as in ``hf:hotpotqa/hotpot_qa#distractor``."""
+        folder: str = ""
+        """Folder of sets and corpora (see :mod:`turngym.envs.search.datasets`)."""
+        corpus: str = "wiki"
+        """Which corpus of the folder is searched, or ``hf:`` and a data set of passages."""
+        kind: Annotated[str, one_of("mixed", *KINDS)] = "mixed"
+        """Kind of procedural questions, such as ``"2 hops"``, or ``"mixed"``."""
+        size: Annotated[int, between(100, 20000)] = 1000
+        """Entities of the generated world, and its documents."""
+        world_seed: Annotated[int, between(0, 10**9)] = 0
+        """Seed of the generated world."""
+        form: Literal["tags", "json"] = "tags"
+        """How the agent writes searches and answers."""
+        engine: str = "auto"
+        """Search engine: ``"auto"``, ``"tantivy"``, ``"bm25s"`` or ``"fts5"``; ``"dense"`` or ``"hybrid"`` (see
+        :func:`~turngym.envs.search.retriever.make_retriever`)."""
+        url: str = ""
+        """A server to search instead, such as that of ``turngym serve-search``, or a collection of Qdrant, as in
+        ``qdrant+http://127.0.0.1:6333/wiki``; the corpus must be the same."""
+        top_k: Annotated[int, between(1, 20)] = 3
+        """Passages per search."""
+        passage_words: Annotated[int, between(10, 1000)] = 160
+        """Words shown of a passage."""
+        reward: Literal["em", "f1"] = "em"
+        """Exact match, or F1."""
+        match: Literal["published", "wide"] = "published"
+        """``"published"``, SQuAD's normalisation, or ``"wide"``: Unicode forms, quotes, dashes, invisible signs and
+        number words do not count either. Both drop punctuation as published, so that ``-5`` equals ``5``, and
+        ``C++`` equals ``C``. Results name it among the options."""
+        step_reward: Annotated[float, between(0, 100)] = 0.0
+        """Weight of information gain less redundancy of each search (StepSearch: 0.6); 0 for none."""
+        efficiency: bool = False
+        """Whether a right answer is worth less after more searches (OTC)."""
+        max_turns: MaxTurns = 8
+
+    options: Options
+
     file_options = worded("kind", "form", "reward", "match")
     finds_action = True
 
     item_noun: ClassVar[str] = "question"
 
-    def __init__(
-        self,
-        dataset: str = PROCEDURAL,
-        folder: str = "",
-        corpus: str = "wiki",
-        kind: str = "mixed",
-        size: int = 1000,
-        world_seed: int = 0,
-        form: str = "tags",
-        engine: str = "auto",
-        url: str = "",
-        top_k: int = 3,
-        passage_words: int = 160,
-        reward: str = "em",
-        match: str = "published",
-        step_reward: float = 0.0,
-        efficiency: bool = False,
-        *,
-        max_turns: int = 8,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
-        require_choice(self.env_id, "kind", kind, ("mixed", *KINDS))
-        require_choice(self.env_id, "form", form, FORMS)
-        require_choice(self.env_id, "reward", reward, ("em", "f1"))
-        require_choice(self.env_id, "match", match, ("published", "wide"))
-        for name, value, low, high in (
-            ("size", size, 100, 20_000),
-            ("world_seed", world_seed, 0, 10**9),
-            ("top_k", top_k, 1, 20),
-            ("passage_words", passage_words, 10, 1000),
-        ):
-            require_whole(self.env_id, name, value, low, high)
-        self.require("step_reward", step_reward, 0, 100)
-        require_flag(self.env_id, "efficiency", efficiency)
-        self._options = form, top_k, passage_words, reward, float(step_reward), efficiency
-        self._forms = (normalise, normalise_wide) if match == "wide" else (normalise,)
-        self._kinds = KINDS if kind == "mixed" else (kind,)
-        self._world = make_world(size, world_seed) if dataset == PROCEDURAL else None
-        self.items = None if self._world else datasets.read_set(folder, dataset, split)
+    def setup(self) -> None:
+        options = self.options
+        self._options = (
+            options.form,
+            options.top_k,
+            options.passage_words,
+            options.reward,
+            float(options.step_reward),
+            options.efficiency,
+        )
+        self._forms = (normalise, normalise_wide) if options.match == "wide" else (normalise,)
+        self._kinds = KINDS if options.kind == "mixed" else (options.kind,)
+        self._world = make_world(options.size, options.world_seed) if options.dataset == PROCEDURAL else None
+        self.items = None if self._world else datasets.read_set(options.folder, options.dataset, self.split)
         self._gold_texts: Mapping[str, Document] = {}
-        if not url:
+        if not options.url:
             local = (
-                world_retriever(size, world_seed, engine)
+                world_retriever(options.size, options.world_seed, options.engine)
                 if self._world
-                else datasets.open_corpus(folder, corpus, engine)
+                else datasets.open_corpus(options.folder, options.corpus, options.engine)
             )
             self._retriever: Retriever = local
             self._gold_texts = local.by_id
         else:
-            self._retriever = connect(url)
-            if step_reward:
-                self._gold_texts = self._world.by_id if self._world else datasets.by_id(folder, corpus)
+            self._retriever = connect(options.url)
+            if options.step_reward:
+                self._gold_texts = self._world.by_id if self._world else datasets.by_id(options.folder, options.corpus)
         self.instructions = _RULES.format(
-            search=write(SEARCH, "words", form), answer=write(ANSWER, "text", form), top_k=top_k, turns=max_turns
+            search=write(SEARCH, "words", options.form),
+            answer=write(ANSWER, "text", options.form),
+            top_k=options.top_k,
+            turns=self.max_turns,
         )
 
     def begin(self, task: str | int | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, Literal
 
 from turngym.envs.core import UNBOUNDED, Outcome, TextEnv
 from turngym.envs.instances import canonical_text
@@ -16,36 +17,31 @@ TASK_COLUMN = "task_id"
 
 
 class TaskFile(TextEnv[str]):
-    """A task of a file: the instruction is shown, the first action is the answer, and a judge rewards it.
-
-    Args:
-        path: The file, see :func:`turngym.envs.task_file.reading.read_tasks`.
-        judge: How answers are judged, see :func:`turngym.envs.task_file.judges.find_judge`.
-        split: Share of the tasks.
-        env_id: Registered id.
-        render_mode: ``"ansi"`` or None.
-
-    Raises:
-        ConfigError: The file cannot be read, has no task of the split, or the judge cannot judge its tasks.
-        UnknownName: There is no such judge.
-    """
+    """A task of a file: the instruction is shown, the first action is the answer, and a judge rewards it."""
 
     score_range = UNBOUNDED  # custom judges may give any reward
 
-    def __init__(
-        self,
-        path: str = "",
-        judge: str = "exact",
-        *,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(max_turns=1, split=split, env_id=env_id, render_mode=render_mode)
+    class Options(TextEnv.Options):
+        path: str = ""
+        """The file, see :func:`turngym.envs.task_file.reading.read_tasks`."""
+        judge: str = "exact"
+        """How answers are judged, see :func:`turngym.envs.task_file.judges.find_judge`."""
+        max_turns: Literal[1] = 1
+        """One answer."""
+
+    options: Options
+
+    @classmethod
+    def recorded(cls, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Leave out what is always the same."""
+        return {key: value for key, value in options.items() if key != "max_turns"}
+
+    def setup(self) -> None:
+        path, split = self.options.path, self.split
         if not path:
             raise ConfigError(f"{self.env_id} needs a file of tasks: pass path=FILE, or --agent.tasks FILE.")
         tasks = read_tasks(path)
-        self._judge = find_judge(judge, tasks)
+        self._judge = find_judge(self.options.judge, tasks)
         self._tasks = {task.id: task for task in tasks if task.split in ("", split)}
         if not self._tasks:
             named = ", ".join(sorted({task.split for task in tasks}))

@@ -12,7 +12,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from turngym.envs.core import UNBOUNDED, Outcome, TextEnv
+from turngym.envs.core import UNBOUNDED, MaxTurns, Outcome, TextEnv
 from turngym.envs.textworlds.replay import require_same
 from turngym.envs.textworlds.story import Damaged, read_story
 from turngym.envs.textworlds.textworld.text import tidy
@@ -50,38 +50,25 @@ class Jericho(TextEnv[str]):
     maximum. For stories that it knows, jericho reads points, victory and end from memory. For others they are parsed
     from the text: the answer to ``score``, and the final line between asterisks. The anchor is the output of ``look``
     and ``inventory``. Legal actions are not listed. Commands about the program, such as ``save``, are not passed on.
-
-    Args:
-        story: The story file; empty for the environment variable ``JERICHO_STORY``.
-        max_turns: Turns after which the episode is truncated.
-        split: Accepted for consistency; the story belongs to every split.
-        env_id: Registered id.
-        render_mode: ``"ansi"`` or None.
-
-    Raises:
-        MissingExtra: The package jericho is not installed, or there is no story.
-        ConfigError: The file is no story, or damaged.
     """
+
+    class Options(TextEnv.Options):
+        story: str = ""
+        """The story file; empty for the environment variable ``JERICHO_STORY``."""
+        max_turns: MaxTurns = 100
+
+    options: Options
 
     finite_instances = 1
     score_range = UNBOUNDED
     instructions = _RULES
 
-    def __init__(
-        self,
-        story: str = "",
-        *,
-        max_turns: int = 100,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
+    def setup(self) -> None:
         try:
             import jericho
         except ImportError as error:
             raise missing_extra("interactive fiction", "jericho", "jericho") from error
-        self._path = _find_story(self.env_id, story)
+        self._path = _find_story(self.env_id, self.options.story)
         content = _read(self.env_id, self._path)
         self.instance = self._name = f"{self._path.name} {hashlib.sha256(content).hexdigest()[:16]}"
         with warnings.catch_warnings():

@@ -9,15 +9,15 @@ import re
 import weakref
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.core import MaxTurns, Outcome, TextEnv
 from turngym.envs.pictures import PictureEnv
 from turngym.envs.settings import worded
-from turngym.envs.validation import refuse_task, require_running, require_whole
+from turngym.envs.validation import refuse_task, require_running
 from turngym.envs.webshop import pages
 from turngym.envs.webshop.catalogue import PROCEDURAL, Catalogue, from_folder, procedural
 from turngym.envs.webshop.html import LONGEST_QUERY
@@ -36,7 +36,8 @@ from turngym.envs.webshop.pages import (
 )
 from turngym.envs.webshop.product import Goal, Product
 from turngym.envs.webshop.reward import Reward, reward, visible_reward
-from turngym.errors import ConfigError, nearest
+from turngym.errors import ConfigError
+from turngym.options import between
 from turngym.types import JSONValue
 
 if TYPE_CHECKING:
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 
 _ACTION = re.compile(r"\s*(search|click)\s*\[(.*)\]\s*", re.IGNORECASE | re.DOTALL)
 _WITHIN = re.compile(r"\b(?:search|click)\s*\[[^\[\]\n]*\]", re.IGNORECASE)
-MODES = ("text", "browser")
 _RULES = """You are in a web shop. Find what the customer asks for, choose the options asked for, and buy it.
 Answer with one action: search[words] on the search page, or click[what stands in square brackets] on any other page.
 You have {turns} turns. Buying ends the episode; the closer the product and its options are to what was asked for, the \
@@ -63,25 +63,6 @@ class WebShop(PictureEnv):
     With ``mode="browser"`` the same pages are served on the loopback to a real browser, which can reach nothing else;
     actions click and type there, and the observation is read from the document. It is the same text.
 
-    Args:
-        catalogue: ``"procedural"``, or a folder with the files of the published shop (see
-            :mod:`turngym.envs.webshop.files`).
-        products: Products of the generated shop, 50 to 100,000.
-        shop_seed: Which generated shop.
-        show_goal: Whether every page repeats the request, as in the published environment, or only the first.
-        mode: ``"text"``, or ``"browser"`` for a real browser.
-        image: Whether the observation holds a screenshot beside the text; in a browser only.
-        width: Width of the browser's page in pixels.
-        height: Height of the browser's page in pixels.
-        max_turns: Turns after which the episode is truncated.
-        split: Share of the products that requests are made from; all splits use the same catalogue.
-        env_id: Registered id.
-        render_mode: ``"ansi"``, in a browser also ``"rgb_array"``, or None.
-
-    Raises:
-        ConfigError: An option is out of its range, or the folder has no catalogue.
-        MissingExtra: The mode is ``"browser"``, and playwright or a browser is missing.
-
     >>> env = WebShop(products=50)
     >>> observation, info = env.reset(seed=0)
     >>> observation.splitlines()[-1]
@@ -92,6 +73,26 @@ class WebShop(PictureEnv):
     1.0
     """
 
+    class Options(PictureEnv.Options):
+        catalogue: str = PROCEDURAL
+        """``"procedural"``, or a folder with the files of the published shop (see
+        :mod:`turngym.envs.webshop.files`)."""
+        products: Annotated[int, between(50, 100000)] = 1000
+        """Products of the generated shop."""
+        shop_seed: Annotated[int, between(0, 34**4 - 1)] = 0
+        """Which generated shop."""
+        show_goal: bool = True
+        """Whether every page repeats the request, as in the published environment, or only the first."""
+        mode: Literal["text", "browser"] = "text"
+        """``"text"``, or ``"browser"`` for a real browser."""
+        width: Annotated[int, between(320, 2000)] = 800
+        """Width of the browser's page in pixels."""
+        height: Annotated[int, between(240, 2000)] = 600
+        """Height of the browser's page in pixels."""
+        max_turns: MaxTurns = 15
+
+    options: Options
+
     file_options = worded("mode")
     finds_action = True
     beaten_by: ClassVar[Mapping[str, str]] = {
@@ -99,41 +100,29 @@ class WebShop(PictureEnv):
         "and random play often leaves the page before it buys.",
     }
 
-    def __init__(
-        self,
-        catalogue: str = PROCEDURAL,
-        products: int = 1000,
-        shop_seed: int = 0,
-        show_goal: bool = True,
-        *,
-        mode: str = "text",
-        image: bool = False,
-        width: int = 800,
-        height: int = 600,
-        max_turns: int = 15,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-    ) -> None:
-        if mode != "browser":
+    def setup(self) -> None:
+        options = self.options
+        if options.mode != "browser":
             self.metadata = TextEnv.metadata  # of this instance: only a browser has pictures
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode, image=image)
-        if mode not in MODES:
-            raise ConfigError(f"{self.env_id} has no mode {mode!r}. {nearest(str(mode), MODES)}")
-        require_whole(self.env_id, "products", products, 50, 100_000)
-        require_whole(self.env_id, "shop_seed", shop_seed, 0, 34**4 - 1)
-        self._shop = procedural(products, shop_seed) if catalogue == PROCEDURAL else from_folder(catalogue)
-        self._targets = self._shop.targets[split]
+            self._require_render_mode(self.render_mode)
+        self._shop = (
+            procedural(options.products, options.shop_seed)
+            if options.catalogue == PROCEDURAL
+            else from_folder(options.catalogue)
+        )
+        self._targets = self._shop.targets[self.split]
         if not self._targets:
-            raise ConfigError(f"{self.env_id} has no product of split {split!r} in {catalogue!r}: take a larger shop.")
-        self._show_goal = show_goal
-        self.instructions = _RULES.format(turns=max_turns)
+            raise ConfigError(
+                f"{self.env_id} has no product of split {self.split!r} in {options.catalogue!r}: take a larger shop."
+            )
+        self._show_goal = options.show_goal
+        self.instructions = _RULES.format(turns=self.max_turns)
         self._tab: ShopTab | None = None
         self._prepared: tuple[str, Shown] | None = None
         self._is_deferred = False
-        if mode == "browser":
-            self._tab = self._browser_tab(width, height)
-        elif image:
+        if options.mode == "browser":
+            self._tab = self._browser_tab(options.width, options.height)
+        elif self.image:
             raise ConfigError(f"{self.env_id} has pictures in a browser only: pass mode='browser', or image=False.")
         else:  # nothing recorded of the text depends on these
             left_out = ("mode", "width", "height")
@@ -143,8 +132,6 @@ class WebShop(PictureEnv):
         from turngym.envs.web.driver.chromium import find_browser, require_playwright
         from turngym.envs.webshop.browser import ShopTab
 
-        require_whole(self.env_id, "width", width, 320, 2000)
-        require_whole(self.env_id, "height", height, 240, 2000)
         require_playwright(f"{self.env_id} in a browser")
         find_browser(f"{self.env_id} in a browser")
         self.set_frame(height, width)

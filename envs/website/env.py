@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
-from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.core import MaxTurns, Outcome, TextEnv
 from turngym.envs.settings import worded
-from turngym.envs.validation import refuse_task, require_choice, require_flag, require_running, require_whole
+from turngym.envs.validation import refuse_task, require_running
 from turngym.envs.web.driver.chromium import find_browser, require_playwright
 from turngym.envs.website.actions import FORMAT, Move, listed, plan
 from turngym.envs.website.goal import Goal, Verdict, judge, next_action
@@ -18,14 +18,14 @@ from turngym.envs.website.page import Page, text_of
 from turngym.envs.website.session import BLANK, PlainTab, WebSiteSession
 from turngym.envs.website.sites import KINDS, SITES, Instance, goal_of, world_of
 from turngym.envs.website.store import Store
-from turngym.errors import ConfigError
+from turngym.errors import ConfigError, nearest
+from turngym.options import OptionError, between, one_of
 from turngym.types import JSONValue
 
 if TYPE_CHECKING:
     from turngym.envs.website.live import LiveTab
 
 MIXED = "mixed"
-MODES = ("text", "browser")
 _NUMBERS = 10**6
 _RULES = """You use a web site to do a task. You see a page as text: [3] Name is a link, [3] (Name) a button,
 [3] name = "text" a field, [3] name = one {{one, two}} a list to choose from, [3] name = no a box.
@@ -43,21 +43,6 @@ class WebSite(TextEnv[str]):
     that hold, where each unwanted change counts as one more that does not. The legal actions list texts quoted in the
     goal for filling fields; any other text is legal too.
 
-    Args:
-        site: ``"issues"``, ``"mail"``, ``"shop"`` or ``"mixed"``.
-        kind: A kind of goal of the site, several of them, or ``"mixed"``.
-        worlds: How many different contents each site has, 1 to 100,000.
-        mode: ``"text"``, which needs neither a browser nor a server, or ``"browser"``; both show the same.
-        show_goal: Whether every page repeats the goal, or only the first.
-        max_turns: Turns after which the episode is truncated.
-        split: Share of the goals to sample from; all splits use the same contents.
-        env_id: Registered id.
-        render_mode: ``"ansi"`` or None.
-
-    Raises:
-        ConfigError: An option is out of its range.
-        MissingExtra: The mode is ``"browser"``, and the browser or a required package is missing.
-
     >>> env = WebSite(site="issues", kind="close")
     >>> observation, info = env.reset(seed=0)
     >>> while info["success"] < 0:
@@ -66,36 +51,36 @@ class WebSite(TextEnv[str]):
     1.0
     """
 
+    class Options(TextEnv.Options):
+        site: Annotated[str, one_of(*SITES, MIXED)] = MIXED
+        """``"issues"``, ``"mail"``, ``"shop"`` or ``"mixed"``."""
+        kind: str | tuple[str, ...] = MIXED
+        """A kind of goal of the site, several of them, or ``"mixed"``."""
+        worlds: Annotated[int, between(1, 100000)] = 64
+        """How many different contents each site has."""
+        mode: Literal["text", "browser"] = "text"
+        """``"text"``, which needs neither a browser nor a server, or ``"browser"``; both show the same."""
+        show_goal: bool = True
+        """Whether every page repeats the goal, or only the first."""
+        max_turns: MaxTurns = 40
+
+        def check(self) -> None:
+            _kinds_of(self.site, self.kind)
+
+    options: Options
+
     file_options = worded("site", "kind", "mode")
 
-    def __init__(
-        self,
-        site: str = MIXED,
-        kind: str | Sequence[str] = MIXED,
-        worlds: int = 64,
-        mode: str = "text",
-        show_goal: bool = True,
-        *,
-        max_turns: int = 40,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
-        require_choice(self.env_id, "site", site, (*SITES, MIXED))
-        require_choice(self.env_id, "mode", mode, MODES)
-        require_whole(self.env_id, "worlds", worlds, 1, 100_000)
-        require_flag(self.env_id, "show_goal", show_goal)
-        self._kinds = _kinds_of(self.env_id, site, kind)
-        if not isinstance(kind, str):
-            self.settings = {**self.settings, "kind": list(kind)}
-        self._worlds, self._show_goal = worlds, show_goal
+    def setup(self) -> None:
+        options = self.options
+        self._kinds = _kinds_of(options.site, options.kind)
+        self._worlds, self._show_goal = options.worlds, options.show_goal
         self._store, self._session = Store(), WebSiteSession()
         weakref.finalize(self, self._store.close)
-        self._tab: PlainTab | LiveTab = PlainTab(self._store) if mode == "text" else self._live_tab()
+        self._tab: PlainTab | LiveTab = PlainTab(self._store) if options.mode == "text" else self._live_tab()
         self._is_deferred = False
         self._prepared: tuple[str, Page] | None = None
-        self.instructions = _RULES.format(format=FORMAT, turns=max_turns)
+        self.instructions = _RULES.format(format=FORMAT, turns=self.max_turns)
 
     def _live_tab(self) -> LiveTab:
         require_playwright(self.env_id)
@@ -256,14 +241,16 @@ def _text_of_instance(instance: Instance) -> str:
     return f"{instance.site} {instance.world}: {goal.text if goal else ''}"
 
 
-def _kinds_of(env_id: str, site: str, kind: str | Sequence[str]) -> tuple[tuple[str, str], ...]:
+def _kinds_of(site: str, kind: str | Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Return the pairs of site and kind that the options name."""
     pairs = tuple((name, each) for name in (SITES if site == MIXED else (site,)) for each in KINDS[name])
     wanted = (kind,) if isinstance(kind, str) else tuple(kind)
     if wanted == (MIXED,):
         return pairs
     if not wanted:
-        raise ConfigError(f"{env_id} got no kind of goal: pass a name, several, or {MIXED!r}.")
+        raise OptionError("kind", f"is empty: pass a name, several, or {MIXED!r}.")
+    known = {each for _, each in pairs} | {MIXED}
     for each in wanted:
-        require_choice(env_id, "kind", each, sorted({each for _, each in pairs} | {MIXED}))
+        if each not in known:
+            raise OptionError("kind", f"names no kind of goal: {each!r}. {nearest(each, known)}")
     return tuple(pair for pair in pairs if pair[1] in wanted or MIXED in wanted)

@@ -5,11 +5,13 @@ import inspect
 import pickle
 from typing import Any
 
-import gymnasium
 import pytest
+from gymnasium.envs.registration import load_env_creator
 
 from turngym.envs.core import Outcome, TextEnv
 from turngym.envs.pictures import PictureEnv
+from turngym.envs.registration import specs
+from turngym.envs.seat import SeatEnv
 from turngym.envs.textgames.guess_the_number import GuessTheNumber
 from turngym.envs.textgames.sokoban.env import Sokoban
 from turngym.errors import ConfigError
@@ -117,6 +119,10 @@ def test_free_text_is_for_files_only_where_the_class_says_so() -> None:
 
 
 def test_every_registered_environment_has_valid_defaults() -> None:
-    for env_id in ("turngym/GuessTheNumber-v0", "turngym/Sokoban-v0"):
-        env = gymnasium.make(env_id).unwrapped
-        assert isinstance(env, TextEnv) and env.takes_declared()
+    for env_id, spec in specs().items():
+        found: Any = load_env_creator(spec.entry_point)
+        if found is not SeatEnv:  # which takes those of its game as well
+            assert issubclass(found, TextEnv) and found.takes_declared(), env_id
+            assert found.Options() and set(found.Options.parameters()) <= set(
+                constructor_signature(found).parameters.values()
+            )

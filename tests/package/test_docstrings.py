@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-DECLARING = ("envs/core.py", "envs/snapshots.py", "envs/pictures.py", "envs/sets.py", "envs/adapters/replayed.py")
+DECLARING = (
+    "envs/core.py",
+    "envs/settings.py",
+    "envs/snapshots.py",
+    "envs/pictures.py",
+    "envs/sets.py",
+    "envs/adapters/replayed.py",
+)
 WRAPPING = ("wrappers/core.py",)
 
 

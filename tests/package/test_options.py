@@ -69,7 +69,7 @@ class Wide(Door):
         ({"width": 2, "open": 1}, "open of the door must be True or False, got 1."),
         ({"width": 2, "names": "ab"}, "names of the door must be a list, each text, got 'ab'."),
         ({"width": 2, "rooms": True}, "rooms of the door must be one of 1, 2, got True."),
-        ({"width": 2, "more": 3}, "more of the door must be a Mapping or None, got 3."),
+        ({"width": 2, "more": 3}, "more of the door must be a mapping or None, got 3."),
         ({"width": 2, "lock": {"pins": 0}}, "lock.pins of the door must be a whole number of at least 1, got 0."),
         ({"width": 2, "lock": {"pin": 0}}, "the door has no option 'lock.pin'. Did you mean 'pins'?"),
         ({"width": 2, "lock": 5}, "lock of the door must be a table of options, got 5."),

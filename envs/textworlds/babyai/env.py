@@ -9,7 +9,7 @@ import hashlib
 
 import numpy as np
 
-from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.core import MaxTurns, Outcome, TextEnv
 from turngym.envs.settings import worded
 from turngym.envs.textworlds.babyai.levels import Bot, make_level, own_limit, parts_done
 from turngym.envs.textworlds.babyai.view import FACING, Cell, Seen, describe, look, map_text, name_of, remember
@@ -41,36 +41,27 @@ class BabyAI(TextEnv[str]):
     The view is the package's 7 by 7 cells. The reward for success is BabyAI's: 1, less 0.9 times the used share of the
     turn limit. The progress is the share of the mission's parts that have been carried out in their order. The anchor
     holds the mission, where the agent stands as seen from its start, and every thing where it was last seen.
-
-    Args:
-        level: Any of BabyAI's levels in minigrid, such as ``"GoToLocal"``, ``"PutNextLocal"`` or ``"BossLevel"``.
-        max_turns: Turns after which the episode is truncated; None for the level's own limit, the highest where it
-            differs from mission to mission.
-        split: Share of the missions to sample from.
-        env_id: Registered id.
-        render_mode: ``"ansi"`` or None.
-
-    Raises:
-        MissingExtra: The package minigrid is not installed.
-        UnknownName: There is no such level.
     """
+
+    class Options(TextEnv.Options):
+        level: str = "GoToLocal"
+        """Any of BabyAI's levels in minigrid, such as ``"GoToLocal"``, ``"PutNextLocal"`` or ``"BossLevel"``."""
+        max_turns: MaxTurns | None = None  # type: ignore[assignment]  # as turn_limit says
+        """Turns after which the episode is truncated; None for the level's own limit, the highest where it differs
+        from mission to mission."""
+
+        @property
+        def turn_limit(self) -> int:
+            return self.max_turns or own_limit(self.level)
+
+    options: Options
 
     file_options = worded("level")
 
-    def __init__(
-        self,
-        level: str = "GoToLocal",
-        *,
-        max_turns: int | None = None,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-    ) -> None:
-        self._level = make_level(level)
-        limit = own_limit(level) if max_turns is None else max_turns
-        super().__init__(max_turns=limit, split=split, env_id=env_id, render_mode=render_mode)
+    def setup(self) -> None:
+        self._level = make_level(self.options.level)
         self._level.fixed_max_steps, self._level.max_steps = True, self.max_turns
-        self._level_name = level
+        self._level_name = self.options.level
         self.instructions = _RULES.format(turns=self.max_turns)
 
     def begin(self, task: str | int | None) -> str:

@@ -7,9 +7,9 @@ package's score in percent, divided by 100. A failed task has the score -100; so
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.core import MaxTurns, Outcome, TextEnv
 from turngym.envs.settings import worded
 from turngym.envs.textworlds.java import JavaGone, find_java
 from turngym.envs.textworlds.replay import require_same
@@ -22,6 +22,7 @@ from turngym.envs.textworlds.scienceworld.tasks import (
     variations,
 )
 from turngym.errors import EpisodeOver, ExpertLost, UnknownName, nearest
+from turngym.options import between
 from turngym.types import JSONValue
 
 _LONGEST_ACTION = 300
@@ -39,52 +40,37 @@ Where an action may mean several things, you are asked which one: answer with it
 
 
 class ScienceWorld(TextEnv[str]):
-    """A variation of one of ScienceWorld's tasks.
+    """A variation of one of ScienceWorld's tasks."""
 
-    Args:
-        kind: One of the thirty tasks, as in :data:`~turngym.envs.textworlds.scienceworld.tasks.VARIATIONS`, or
-            ``"mixed"``, which samples them uniformly.
-        simplifications: What the package makes easier: ``"easy"`` for all that suits the task, as the papers have it,
-            or names such as ``"teleportAction,openDoors"``; empty for nothing.
-        variations: How many variations of each task the split has, from its first on; 0 for all.
-        lists_actions: Whether ``legal_actions`` holds the package's list of valid actions, hundreds of them, which
-            takes nine tenths of the time of a turn; else it is empty. The package draws random numbers for that list,
-            so that animals go other ways without it.
-        max_turns: Turns after which an unfinished episode is truncated.
-        split: ``"train"``, ``"dev"`` or ``"test"``: the package's.
-        env_id: The registered id.
-        render_mode: ``"ansi"`` or None.
+    class Options(TextEnv.Options):
+        kind: str = MIXED
+        """One of the thirty tasks, as in :data:`~turngym.envs.textworlds.scienceworld.tasks.VARIATIONS`, or
+        ``"mixed"``, which samples them uniformly."""
+        simplifications: str = "easy"
+        """What the package makes easier: ``"easy"`` for all that suits the task, as the papers have it, or names such
+        as ``"teleportAction,openDoors"``; empty for nothing."""
+        variations: Annotated[int, between(0, 10000)] = 0
+        """How many variations of each task the split has, from its first on; 0 for all."""
+        lists_actions: bool = False
+        """Whether ``legal_actions`` holds the package's list of valid actions, hundreds of them, which takes nine
+        tenths of the time of a turn; else it is empty. The package draws random numbers for that list, so that
+        animals go other ways without it."""
+        max_turns: MaxTurns = 100
 
-    Raises:
-        MissingExtra: The package or a Java runtime is not installed.
-        UnknownName: There is no such task or simplification.
-        ConfigError: An option is out of its range.
-    """
+    options: Options
 
     file_options = worded("kind", simplifications=r"[A-Za-z, ]{0,300}")
     score_range = (0.0, 100.0)
 
     instructions = _INSTRUCTIONS
 
-    def __init__(
-        self,
-        *,
-        kind: str = MIXED,
-        simplifications: str = "easy",
-        variations: int = 0,
-        lists_actions: bool = False,
-        max_turns: int = 100,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
-        self._kinds = kinds_of(kind)
-        self.require("variations", variations, 0, 10_000)
-        self._variations = variations
-        self.simplifications = read_simplifications(simplifications, self._kinds)
+    def setup(self) -> None:
+        options = self.options
+        self._kinds = kinds_of(options.kind)
+        self._variations = options.variations
+        self.simplifications = read_simplifications(options.simplifications, self._kinds)
         self.settings = {**self.settings, "simplifications": self.simplifications}
-        self._lists_actions = lists_actions
+        self._lists_actions = options.lists_actions
         self._jar = find_jar()
         find_java(self.env_id)
         self._game: Game | None = None

@@ -11,9 +11,9 @@ import threading
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from turngym.envs.core import UNBOUNDED, Outcome, TextEnv
+from turngym.envs.core import UNBOUNDED, MaxTurns, Outcome, TextEnv
 from turngym.envs.settings import worded
 from turngym.envs.textworlds.replay import require_same
 from turngym.envs.textworlds.story import Damaged, read_story
@@ -31,11 +31,11 @@ from turngym.envs.textworlds.textworld.games import (
 from turngym.envs.textworlds.textworld.text import Sight, match_command, tidy
 from turngym.envs.textworlds.textworld_express.env import UNKNOWN_ACTION
 from turngym.envs.textworlds.textworld_express.games import gold_position
-from turngym.envs.validation import require_choice, require_running, require_whole
+from turngym.envs.validation import require_running
 from turngym.errors import ConfigError, ExpertLost, UnknownName, nearest
+from turngym.options import OptionError, between, one_of
 from turngym.types import JSONValue
 
-REWARDS = ("score", "intermediate")
 _RECIPE = "examine cookbook"
 _SEED = 1
 _READING = threading.Lock()  # the package's parser is one for all threads
@@ -47,60 +47,46 @@ class TextWorld(TextEnv[str]):
     The score is the share of the game's points; winning and losing are the package's. An action that is not in its list
     of commands changes nothing; case, spacing, articles and the usual short forms (``n``, ``x key``) do not matter.
     The anchor holds what was seen of the package's facts.
-
-    Args:
-        game: ``coin_collector``, ``treasure_hunter``, ``simple``, ``cooking`` or ``custom``.
-        params: Parameters of its generator, as a mapping or as ``"level=10"``; :data:`GAMES` lists names and values.
-        games: How many games there are in a split, 1 to 1,000. Each is built when it is first played, in a few seconds
-            of processor time.
-        story: A custom game instead: a ``.z8`` file with TextWorld's ``.json`` file next to it.
-        reward: ``"score"``: the change of the score; ``"intermediate"``: TextWorld's intermediate reward: 1 for each
-            action that leads closer to the end of the quest, -1 for one that leads away from it; in cooking games only
-            the end counts.
-        max_turns: Turns after which an unfinished episode is truncated.
-        split: ``"train"``, ``"dev"`` or ``"test"``: each has seeds of its own, in ``cooking`` foods too.
-        env_id: The registered id.
-        render_mode: ``"ansi"`` or None.
-
-    Raises:
-        MissingExtra: The package is not installed.
-        UnknownName: There is no such parameter.
-        ConfigError: An option is out of its range, or the story is damaged.
     """
+
+    class Options(TextEnv.Options):
+        game: Annotated[str, one_of(*GAMES)] = "coin_collector"
+        """``coin_collector``, ``treasure_hunter``, ``simple``, ``cooking`` or ``custom``."""
+        params: str | Mapping[str, Value] | None = None
+        """Parameters of its generator, as a mapping or as ``"level=10"``; :data:`GAMES` lists names and values."""
+        games: Annotated[int, between(1, MOST_GAMES)] = 100
+        """How many games there are in a split. Each is built when it is first played, in a few seconds of processor
+        time."""
+        story: str = ""
+        """A custom game instead: a ``.z8`` file with TextWorld's ``.json`` file next to it."""
+        reward: Literal["score", "intermediate"] = "score"
+        """``"score"``: the change of the score; ``"intermediate"``: TextWorld's intermediate reward: 1 for each action
+        that leads closer to the end of the quest, -1 for one that leads away from it; in cooking games only the end
+        counts."""
+        max_turns: MaxTurns = 50
+
+        def check(self) -> None:
+            if self.story and self.params:
+                raise OptionError("params", "must be empty with a story: a story of your own is played as it is.")
+
+    options: Options
 
     file_options = worded("game", "reward", params=r"[a-z0-9_=, ]{0,200}")
 
-    def __init__(
-        self,
-        *,
-        game: str = "coin_collector",
-        params: str | Mapping[str, Value] | None = None,
-        games: int = 100,
-        story: str = "",
-        reward: str = "score",
-        max_turns: int = 50,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
-        require_choice(self.env_id, "game", game, GAMES)
-        require_choice(self.env_id, "reward", reward, REWARDS)
-        require_whole(self.env_id, "games", games, 1, MOST_GAMES)
-        if story and params:
-            raise ConfigError(f"{self.env_id} got a story and params: a story of your own is played as it is.")
-        self.game, self.games = game, games
-        self._params = read_params(game, params)
+    def setup(self) -> None:
+        options = self.options
+        self.game, self.games = options.game, options.games
+        self._params = read_params(options.game, options.params)
         self.params = as_text(self._params)
-        self.settings = {**self.settings, "params": "" if story else self.params}
-        self.instructions = describe("custom" if story else game)
+        self.settings = {**self.settings, "params": "" if options.story else self.params}
+        self.instructions = describe("custom" if options.story else options.game)
         require_textworld()
-        self._story = Path(story).expanduser() if story else None
+        self._story = Path(options.story).expanduser() if options.story else None
         if self._story is not None:
             self.score_range = UNBOUNDED
             _require_whole_story(self.env_id, self._story)
             self.finite_instances = 1
-        self._reward = reward
+        self._reward = options.reward
         self._engine: Any = None
         self._loaded = ""
 

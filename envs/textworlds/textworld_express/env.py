@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.core import MaxTurns, Outcome, TextEnv
 from turngym.envs.settings import worded
 from turngym.envs.textworlds.java import JavaFailed, JavaGone, JavaObject, find_java, java_pool
 from turngym.envs.textworlds.replay import require_same
@@ -29,6 +29,7 @@ from turngym.envs.textworlds.textworld_express.games import (
     task_numbers,
 )
 from turngym.errors import ConfigError, EpisodeOver, ExpertLost, UnknownName, missing_extra, nearest
+from turngym.options import one_of
 from turngym.types import JSONValue
 
 UNKNOWN_ACTION = "That is no action you can take now."
@@ -64,45 +65,34 @@ class TextWorldExpress(TextEnv[str]):
 
     Every split has the package's own 1,000 seeds, named ``"train/0"`` to ``"train/999"``. Small parameters give few
     different worlds, so two seeds may give the same one, in mapreader with two rooms even across folds.
-
-    Args:
-        game: One of ``arithmetic``, ``coin``, ``cookingworld``, ``mapreader``, ``peckingorder``, ``simonsays``,
-            ``sorting``, ``twc``.
-        params: Parameters of the game's generator as a mapping or as ``"numLocations=3,includeDoors=0"``; those not
-            named keep the package's default. :data:`GAMES` lists names and ranges.
-        max_turns: Turns after which an unfinished episode is truncated; None for 50, in ``cookingworld`` 150, where a
-            gold path can take more than 100.
-        split: ``"train"``, ``"dev"`` or ``"test"``: the package's folds.
-        env_id: The registered id.
-        render_mode: ``"ansi"`` or None.
-
-    Raises:
-        MissingExtra: The package or a Java runtime is not installed.
-        UnknownName: There is no such game or parameter.
-        ConfigError: A parameter is out of its range.
     """
+
+    class Options(TextEnv.Options):
+        game: Annotated[str, one_of(*GAMES)] = "coin"
+        """One of ``arithmetic``, ``coin``, ``cookingworld``, ``mapreader``, ``peckingorder``, ``simonsays``,
+        ``sorting``, ``twc``."""
+        params: str | Mapping[str, int] | None = None
+        """Parameters of the game's generator as a mapping or as ``"numLocations=3,includeDoors=0"``; those not named
+        keep the package's default. :data:`GAMES` lists names and ranges."""
+        max_turns: MaxTurns | None = None  # type: ignore[assignment]  # as turn_limit says
+        """Turns after which an unfinished episode is truncated; None for 50, in ``cookingworld`` 150, where a gold
+        path can take more than 100."""
+
+        @property
+        def turn_limit(self) -> int:
+            return self.max_turns or GAMES[self.game].max_turns
+
+    options: Options
 
     file_options = worded("game", params=r"[A-Za-z0-9_=, ]{0,200}")
     score_range = (-1.0, 1.0)
 
-    def __init__(
-        self,
-        *,
-        game: str = "coin",
-        params: str | Mapping[str, int] | None = None,
-        max_turns: int | None = None,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-    ) -> None:
-        if game not in GAMES:
-            raise UnknownName(f"TextWorldExpress has no game named {game!r}. {nearest(game, GAMES)}")
-        turns = GAMES[game].max_turns if max_turns is None else max_turns
-        super().__init__(max_turns=turns, split=split, env_id=env_id, render_mode=render_mode)
-        self.game = game
-        self.params = read_params(game, params)
-        self.settings = {**self.settings, "params": self.params, "max_turns": turns}
-        self.instructions = describe(game)
+    def setup(self) -> None:
+        options = self.options
+        self.game = options.game
+        self.params = read_params(options.game, options.params)
+        self.settings = {**self.settings, "params": self.params, "max_turns": self.max_turns}
+        self.instructions = describe(options.game)
         self._jar = _find_jar()
         find_java(self.env_id)
         self._java: JavaObject | None = None

@@ -6,7 +6,6 @@ from turngym.exports import lazy_names
 
 if TYPE_CHECKING:
     from turngym.envs.tools.code_repair.env import (
-        MODES,
         CodeRepair,
         blank_task,
         faulty_task,
@@ -18,7 +17,6 @@ else:
         __name__,
         {
             "turngym.envs.tools.code_repair.env": (
-                "MODES",
                 "CodeRepair",
                 "blank_task",
                 "faulty_task",
@@ -28,4 +26,4 @@ else:
         },
     )
 
-__all__ = ["MODES", "CodeRepair", "blank_task", "faulty_task", "program_in", "written"]
+__all__ = ["CodeRepair", "blank_task", "faulty_task", "program_in", "written"]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from turngym.envs.core import Outcome
+from turngym.envs.core import MaxTurns, Outcome
 from turngym.envs.data_files import data_file
-from turngym.envs.parsing.calls import FORMS, Calls, cut, harmless
+from turngym.envs.parsing.calls import Calls, cut, harmless
 from turngym.envs.parsing.scanning import first_element
 from turngym.envs.sets import PROCEDURAL, SetEnv
 from turngym.envs.settings import worded
@@ -22,11 +22,11 @@ from turngym.envs.tools.code_repair.returned import shown
 from turngym.envs.tools.code_repair.values import decode, encode
 from turngym.envs.tools.sandbox import Limits
 from turngym.envs.tools.workbench import shared_sandbox
-from turngym.envs.validation import require_choice, require_running, require_whole
+from turngym.envs.validation import require_running
+from turngym.options import between
 from turngym.seeding import stream
 from turngym.types import JSONValue
 
-MODES = ("repair", "write")
 _RULES = """{work} You may think first; then write the whole program:
 {example}
 Every attempt is run on the examples shown and on hidden tests, {seconds:g} seconds for each; you are told how many it \
@@ -67,66 +67,49 @@ class CodeRepair(SetEnv[CodeTask]):
     when all pass, which is the only success, and is truncated at ``max_turns``. The score is the best share. A program
     runs in the sandbox, in a session of its own for each attempt; expected outputs never enter it. Programs that use a
     clock or true randomness may give different results next time.
-
-    Args:
-        dataset: ``"procedural"``, or the name of a set in ``folder``.
-        folder: Folder of the sets, as JSON lines in the form of MBPP or HumanEval.
-        mode: Procedural tasks: ``"repair"`` or ``"write"``; the programs of sets are written.
-        faults: Faults in a procedural program, 1 or 2.
-        examples: Number of tests shown, for sets; procedural tasks show 3.
-        form: ``"tags"`` or ``"json"``.
-        sandbox: Where programs run: ``"auto"``, ``"bubblewrap"`` or ``"docker"``.
-        seconds: Time of one test.
-        memory_mib: Memory of a program.
-        format_penalty: Subtracted where a turn contains no program.
-        max_turns: Turns after which the episode is truncated.
-        split: Share of the tasks to sample from; a set has its own files.
-        env_id: Registered id.
-        render_mode: ``"ansi"`` or None.
-
-    Raises:
-        ConfigError: An option is out of its range, or a file is missing.
-        MissingExtra: No sandbox is available.
     """
+
+    class Options(SetEnv.Options):
+        dataset: str = PROCEDURAL
+        """``"procedural"``, or the name of a set in ``folder``."""
+        folder: str = ""
+        """Folder of the sets, as JSON lines in the form of MBPP or HumanEval."""
+        mode: Literal["repair", "write"] = "repair"
+        """Procedural tasks: ``"repair"`` or ``"write"``; the programs of sets are written."""
+        faults: Annotated[int, between(1, 2)] = 1
+        """Faults in a procedural program."""
+        examples: Annotated[int, between(0, 20)] = 1
+        """Number of tests shown, for sets; procedural tasks show 3."""
+        form: Literal["tags", "json"] = "tags"
+        """How the agent writes a program."""
+        sandbox: str = "auto"
+        """Where programs run: ``"auto"``, ``"bubblewrap"`` or ``"docker"``."""
+        seconds: Annotated[float, between(0.1, 600)] = 2.0
+        """Time of one test."""
+        memory_mib: Annotated[int, between(64, 16384)] = 256
+        """Memory of a program."""
+        format_penalty: Annotated[float, between(0, 1e6)] = 0.0
+        """Subtracted where a turn contains no program."""
+        max_turns: MaxTurns = 4
+
+    options: Options
 
     file_options = worded("mode", "form")
     finds_action = True
 
     item_noun: ClassVar[str] = "program"
 
-    def __init__(
-        self,
-        dataset: str = PROCEDURAL,
-        folder: str = "",
-        mode: str = "repair",
-        faults: int = 1,
-        examples: int = 1,
-        form: str = "tags",
-        sandbox: str = "auto",
-        seconds: float = 2.0,
-        memory_mib: int = 256,
-        format_penalty: float = 0.0,
-        *,
-        max_turns: int = 4,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
-        require_choice(self.env_id, "mode", mode, MODES)
-        require_choice(self.env_id, "form", form, FORMS)
-        require_whole(self.env_id, "faults", faults, 1, 2)
-        require_whole(self.env_id, "examples", examples, 0, 20)
-        require_whole(self.env_id, "memory_mib", memory_mib, 64, 16_384)
-        self.require("seconds", seconds, 0.1, 600)
-        self.require("format_penalty", format_penalty, 0, 1e6)
-        self._form, self._seconds, self._penalty, self._faults = form, float(seconds), format_penalty, faults
-        self._mode = mode if dataset == PROCEDURAL else "write"
-        if dataset != PROCEDURAL:
-            self.items = read_code_tasks(data_file(folder, dataset, split), examples)
-        self._sandbox = shared_sandbox(sandbox, Limits(wall_seconds=float(seconds), memory_mib=memory_mib))
+    def setup(self) -> None:
+        options = self.options
+        self._form, self._seconds = options.form, float(options.seconds)
+        self._mode = options.mode if options.dataset == PROCEDURAL else "write"
+        if options.dataset != PROCEDURAL:
+            self.items = read_code_tasks(data_file(options.folder, options.dataset, self.split), options.examples)
+        self._sandbox = shared_sandbox(
+            options.sandbox, Limits(wall_seconds=self._seconds, memory_mib=options.memory_mib)
+        )
         self.instructions = _RULES.format(
-            work=_WORK[self._mode], example=written("...", form), seconds=seconds, turns=max_turns
+            work=_WORK[self._mode], example=written("...", options.form), seconds=options.seconds, turns=self.max_turns
         )
 
     def begin(self, task: str | int | None) -> str:
@@ -136,7 +119,7 @@ class CodeRepair(SetEnv[CodeTask]):
 
     def generate_item(self, generator: np.random.Generator) -> CodeTask:
         if self._mode == "repair":
-            known = faults(self._faults)
+            known = faults(self.options.faults)
             return faulty_task(known[int(generator.integers(len(known)))])
         names = tuple(programs())
         return blank_task(programs()[names[int(generator.integers(len(names)))]])
@@ -165,7 +148,7 @@ class CodeRepair(SetEnv[CodeTask]):
         if not program or len(program) > _LONGEST:
             problem = f"a program has {_LONGEST} letters at most" if program else "there is no program in it"
             text = f"That is no action; {problem}: write {written('...', self._form)}"
-            return Outcome(text, 0.0 - self._penalty, action_is_valid=False)
+            return Outcome(text, 0.0 - self.options.format_penalty, action_is_valid=False)
         task = self._task
         inputs = [[encode(value) for value in values] for values in task.inputs]
         ran, problem = run_tests(self._sandbox, program, task.name, inputs, self._seconds)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from turngym.envs.core import Outcome
+from turngym.envs.core import MaxTurns, Outcome
 from turngym.envs.data_files import data_file, read_lines
-from turngym.envs.parsing.calls import FORMS, harmless
+from turngym.envs.parsing.calls import harmless
 from turngym.envs.search.step_rewards import tool_efficiency
 from turngym.envs.sets import PROCEDURAL, SetEnv
 from turngym.envs.settings import worded
@@ -18,8 +18,9 @@ from turngym.envs.tools.math_python.answers import require_comparison, same_answ
 from turngym.envs.tools.math_python.problems import KINDS, LEVELS, Problem, draw_problem
 from turngym.envs.tools.sandbox import Limits
 from turngym.envs.tools.workbench import Workbench, shared_sandbox
-from turngym.envs.validation import require_choice, require_flag, require_running, require_whole
+from turngym.envs.validation import require_running
 from turngym.errors import ConfigError, MissingExtra
+from turngym.options import between, one_of
 from turngym.types import JSONValue
 
 _TOOL_RULES = """Solve the problem. You may think first; then write one of:
@@ -36,6 +37,8 @@ formula counts only where the answer is one."""
 _LONGEST_ANSWER = 1000
 _LONGEST_CODE = 20_000
 
+Cost: TypeAlias = Annotated[float, between(0, 1e6)]
+
 
 class MathPython(SetEnv[Problem]):
     r"""A mathematical problem, with a few turns to compute and answer.
@@ -46,80 +49,63 @@ class MathPython(SetEnv[Problem]):
     calls give equal output as far as possible: the generator of ``random`` is seeded, sets have a fixed order, memory
     addresses are hidden; code that reads a clock may still differ.
 
-    Args:
-        dataset: ``"procedural"``, or the name of a set in ``folder``.
-        folder: Folder of the sets, as JSON lines with ``question``, ``answer`` and, where known, ``calculator_steps``.
-        kind: Kind of procedural problems, such as ``"probability"``, or ``"mixed"`` for all but ``"arithmetic"``,
-            the easiest to write as a program.
-        level: Difficulty of procedural problems, 1 to 3.
-        tool: Whether there is an interpreter.
-        form: ``"tags"`` or ``"json"``.
-        sandbox: Where code runs: ``"auto"``, ``"bubblewrap"`` or ``"docker"``.
-        seconds: Time of one call.
-        output: Characters shown of a call's output, 100 to 20,000.
-        tool_cost: Subtracted from the reward at every call.
-        error_cost: Also subtracted where the call ends in an error.
-        format_penalty: Subtracted where a turn is neither a call nor an answer.
-        efficiency: Whether a right answer is worth less after more calls (OTC).
-        max_turns: Turns after which the episode is truncated.
-        split: Share of the problems to sample from; a set has its own files.
-        env_id: Registered id.
-        render_mode: ``"ansi"`` or None.
-
-    Raises:
-        ConfigError: An option is out of its range, or a file is missing.
-        MissingExtra: There is a tool, but no sandbox is available to run its code.
-
     >>> env = MathPython(tool=False)
     >>> question, info = env.reset(seed=0)
     >>> env.step(env.expert_action())[1]
     1.0
     """
 
+    class Options(SetEnv.Options):
+        dataset: str = PROCEDURAL
+        """``"procedural"``, or the name of a set in ``folder``."""
+        folder: str = ""
+        """Folder of the sets, as JSON lines with ``question``, ``answer`` and, where known, ``calculator_steps``."""
+        kind: Annotated[str, one_of("mixed", *KINDS)] = "mixed"
+        """Kind of procedural problems, such as ``"probability"``, or ``"mixed"`` for all but ``"arithmetic"``, the
+        easiest to write as a program."""
+        level: Annotated[int, between(LEVELS[0], LEVELS[-1])] = 2
+        """Difficulty of procedural problems."""
+        tool: bool = True
+        """Whether there is an interpreter."""
+        form: Literal["tags", "json"] = "tags"
+        """How the agent writes calls and answers."""
+        sandbox: str = "auto"
+        """Where code runs: ``"auto"``, ``"bubblewrap"`` or ``"docker"``."""
+        seconds: Annotated[float, between(0.1, 600)] = 5.0
+        """Time of one call."""
+        output: Annotated[int, between(100, 20000)] = 2000
+        """Characters shown of a call's output."""
+        tool_cost: Cost = 0.0
+        """Subtracted from the reward at every call."""
+        error_cost: Cost = 0.0
+        """Also subtracted where the call ends in an error."""
+        format_penalty: Cost = 0.0
+        """Subtracted where a turn is neither a call nor an answer."""
+        efficiency: bool = False
+        """Whether a right answer is worth less after more calls (OTC)."""
+        max_turns: MaxTurns = 6
+
+    options: Options
+
     file_options = worded("kind", "form")
     finds_action = True
 
     item_noun: ClassVar[str] = "problem"
 
-    def __init__(
-        self,
-        dataset: str = PROCEDURAL,
-        folder: str = "",
-        kind: str = "mixed",
-        level: int = 2,
-        tool: bool = True,
-        form: str = "tags",
-        sandbox: str = "auto",
-        seconds: float = 5.0,
-        output: int = 2000,
-        tool_cost: float = 0.0,
-        error_cost: float = 0.0,
-        format_penalty: float = 0.0,
-        efficiency: bool = False,
-        *,
-        max_turns: int = 6,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
-        require_choice(self.env_id, "kind", kind, ("mixed", *KINDS))
-        require_choice(self.env_id, "form", form, FORMS)
-        require_whole(self.env_id, "level", level, LEVELS[0], LEVELS[-1])
-        require_whole(self.env_id, "output", output, 100, 20_000)
-        require_flag(self.env_id, "efficiency", efficiency)
-        require_flag(self.env_id, "tool", tool)
-        self.require("seconds", seconds, 0.1, 600)
-        costs = {"tool_cost": tool_cost, "error_cost": error_cost, "format_penalty": format_penalty}
-        for name, cost in costs.items():
-            self.require(name, cost, 0, 1e6)
-        self._costs = tool_cost, error_cost, format_penalty
-        self._form, self._kind, self._level, self._most, self._is_efficient = form, kind, level, output, efficiency
-        self.items = None if dataset == PROCEDURAL else _read_problems(data_file(folder, dataset, split))
-        self._bench = self._workbench(sandbox, seconds) if tool else None
-        told = {"python": write(PYTHON, "code", form), "answer": write(ANSWER, "text", form), "turns": max_turns}
-        rules = _TOOL_RULES if tool else _PLAIN_RULES
-        self.instructions = rules.format(**told, numbers=_NUMBERS, most=output, seconds=seconds)
+    def setup(self) -> None:
+        options = self.options
+        self._costs = options.tool_cost, options.error_cost, options.format_penalty
+        self._form = options.form
+        if options.dataset != PROCEDURAL:
+            self.items = _read_problems(data_file(options.folder, options.dataset, self.split))
+        self._bench = self._workbench(options.sandbox, options.seconds) if options.tool else None
+        told = {
+            "python": write(PYTHON, "code", options.form),
+            "answer": write(ANSWER, "text", options.form),
+            "turns": self.max_turns,
+        }
+        rules = _TOOL_RULES if options.tool else _PLAIN_RULES
+        self.instructions = rules.format(**told, numbers=_NUMBERS, most=options.output, seconds=options.seconds)
 
     def _workbench(self, backend: str, seconds: float) -> Workbench:
         limits = Limits(wall_seconds=seconds, output_kib=1024)
@@ -134,7 +120,7 @@ class MathPython(SetEnv[Problem]):
         return f"Problem: {harmless(self._problem.question)}"
 
     def generate_item(self, generator: np.random.Generator) -> Problem:
-        return draw_problem(self._kind, self._level, generator)
+        return draw_problem(self.options.kind, self.options.level, generator)
 
     def item_text(self, item: Problem) -> str:
         return item.question
@@ -151,7 +137,7 @@ class MathPython(SetEnv[Problem]):
             self._answer = call.content[:_LONGEST_ANSWER]
             self._end()
             is_right = same_answer(self._answer, self._problem.answer, must_be_worked_out=True)
-            worth = tool_efficiency(len(self._calls), self.max_turns - 1) if self._is_efficient else 1.0
+            worth = tool_efficiency(len(self._calls), self.max_turns - 1) if self.options.efficiency else 1.0
             return Outcome("Your answer is taken.", is_right * worth, True, is_right)
         if call.tool == PYTHON and call.content and self._bench is not None and len(call.content) <= _LONGEST_CODE:
             return self._compute(call.content, self._bench)
@@ -170,7 +156,7 @@ class MathPython(SetEnv[Problem]):
             self._end()
             return Outcome("No turns are left to read what code says.", 0.0 - self._costs[0])
         found = bench.run(code)
-        text = show(found, self._most)
+        text = show(found, self.options.output)
         self._calls.append((code, text))
         cost = self._costs[0] + self._costs[1] * (found.status != "ok")
         return Outcome(text + self._warning(), 0.0 - cost)

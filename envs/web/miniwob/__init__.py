@@ -6,7 +6,6 @@ from turngym.exports import lazy_names
 
 if TYPE_CHECKING:
     from turngym.envs.web.miniwob.env import (
-        OBSERVATIONS,
         SUCCESS,
         MiniWoB,
     )
@@ -15,11 +14,10 @@ else:
         __name__,
         {
             "turngym.envs.web.miniwob.env": (
-                "OBSERVATIONS",
                 "SUCCESS",
                 "MiniWoB",
             )
         },
     )
 
-__all__ = ["OBSERVATIONS", "SUCCESS", "MiniWoB"]
+__all__ = ["SUCCESS", "MiniWoB"]

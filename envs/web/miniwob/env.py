@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.core import MaxTurns, Outcome, TextEnv
 from turngym.envs.pictures import PictureEnv
 from turngym.envs.settings import worded
-from turngym.envs.validation import refuse_task, require_running, require_whole
+from turngym.envs.validation import refuse_task, require_running
 from turngym.envs.web.driver.actions import FORMAT, read
 from turngym.envs.web.driver.browser import VIEWPORT
 from turngym.envs.web.driver.chromium import find_browser, require_playwright
@@ -28,9 +28,9 @@ from turngym.envs.web.miniwob.page import MiniWoBPage
 from turngym.envs.web.miniwob.screen import BLANK, Screen
 from turngym.envs.web.miniwob.tasks import TASKS, pages_folder
 from turngym.errors import ConfigError, SnapshotUnsupported, UnknownName, nearest
+from turngym.options import between
 from turngym.types import JSONValue
 
-OBSERVATIONS = ("page", "tree")
 _RULES = """You see a web page as a list of its elements, each with its number in brackets. Do what the task asks.
 Answer with one action:
 {format}
@@ -49,28 +49,28 @@ class MiniWoB(PictureEnv):
     Dialogs are dismissed and quoted; the action ``accept``, or ``accept TEXT``, accepts those that the next action
     opens. The environment offers its calls as coroutines too, so the vector backend ``asyncio`` overlaps the slots; all
     environments of a process share its browsers.
-
-    Args:
-        task: Name of a task, a sequence of names, or ``"all"``.
-        time_decay: Whether the reward shrinks linearly with the turns, as the original's does with seconds.
-        observation: What the text shows: ``"page"``, the visible elements of the document with what can be read off
-            them, or ``"tree"``, Chromium's accessibility tree, which leaves out places and colours. Both give the
-            elements the same numbers.
-        turn_ms: How far a turn advances the page's clock, in milliseconds.
-        image: Whether the observation holds a screenshot beside the text.
-        marks: Whether the screenshot shows the numbers of the elements.
-        width: Width of the page in pixels; below 332 some dialogs have their buttons outside.
-        height: Height of the page in pixels.
-        max_turns: Turns after which the episode is truncated.
-        split: Which share of the seeds.
-        env_id: Registered id.
-        render_mode: ``"ansi"``, ``"rgb_array"`` or None.
-
-    Raises:
-        MissingExtra: The pages, playwright or a browser are missing.
-        UnknownName: There is no such task.
-        ConfigError: An option is out of its range.
     """
+
+    class Options(PictureEnv.Options):
+        task: str | tuple[str, ...] = "click-button"
+        """Name of a task, a sequence of names, or ``"all"``."""
+        observation: Literal["page", "tree"] = "page"
+        """What the text shows: ``"page"``, the visible elements of the document with what can be read off them, or
+        ``"tree"``, Chromium's accessibility tree, which leaves out places and colours. Both give the elements the
+        same numbers."""
+        time_decay: bool = False
+        """Whether the reward shrinks linearly with the turns, as the original's does with seconds."""
+        turn_ms: Annotated[int, between(0, 60000)] = 1000
+        """How far a turn advances the page's clock, in milliseconds."""
+        marks: bool = True
+        """Whether the screenshot shows the numbers of the elements."""
+        width: Annotated[int, between(332, 2000)] = VIEWPORT[0]
+        """Width of the page in pixels; below 332 some dialogs have their buttons outside."""
+        height: Annotated[int, between(210, 2000)] = VIEWPORT[1]
+        """Height of the page in pixels."""
+        max_turns: MaxTurns = 30
+
+    options: Options
 
     file_options = worded("task", "observation")
     score_range = (-1.0, 1.0)
@@ -78,41 +78,21 @@ class MiniWoB(PictureEnv):
     tasks_with_oracle: ClassVar[tuple[str, ...]] = tuple(sorted(ORACLES))
     """Tasks that ``expert_action`` solves."""
 
-    def __init__(
-        self,
-        task: str | Sequence[str] = "click-button",
-        *,
-        observation: str = "page",
-        time_decay: bool = False,
-        turn_ms: int = 1000,
-        image: bool = False,
-        marks: bool = True,
-        width: int = VIEWPORT[0],
-        height: int = VIEWPORT[1],
-        max_turns: int = 30,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode, image=image)
-        self.names = _task_names(self.env_id, task)
-        if isinstance(self.settings.get("task"), tuple):
-            self.settings = {**self.settings, "task": list(self.names)}
-        if observation not in OBSERVATIONS:
-            raise ConfigError(f"{self.env_id} has no observation {observation!r}. {nearest(observation, OBSERVATIONS)}")
-        require_whole(self.env_id, "turn_ms", turn_ms, 0, 60_000)
-        require_whole(self.env_id, "width", width, 332, 2000)
-        require_whole(self.env_id, "height", height, 210, 2000)
-        self.set_frame(height, width)
+    def setup(self) -> None:
+        options = self.options
+        self.names = _task_names(self.env_id, options.task)
+        self.set_frame(options.height, options.width)
         require_playwright(self.env_id)
         pages_folder()
         find_browser(self.env_id)
-        self.instructions = _RULES.format(format=FORMAT, turns=max_turns)
-        self._time_decay = bool(time_decay)
-        self._marks = bool(marks)
-        limit_ms = (max_turns + 1) * max(turn_ms, 1) if time_decay else 10**9
-        with_tree = observation == "tree"
-        self._page = MiniWoBPage((width, height), turn_ms, limit_ms, with_image=image, with_tree=with_tree)
+        self.instructions = _RULES.format(format=FORMAT, turns=self.max_turns)
+        self._time_decay = options.time_decay
+        self._marks = options.marks
+        limit_ms = (self.max_turns + 1) * max(options.turn_ms, 1) if options.time_decay else 10**9
+        with_tree = options.observation == "tree"
+        self._page = MiniWoBPage(
+            (options.width, options.height), options.turn_ms, limit_ms, with_image=self.image, with_tree=with_tree
+        )
         weakref.finalize(self, MiniWoBPage.let_go, self._page)
         self._task, self._seed = self.names[0], 0
         self._screen: Screen = BLANK

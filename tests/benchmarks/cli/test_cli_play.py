@@ -94,7 +94,7 @@ def test_options_reach_the_environment(capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([GUESS, "--option", "hihg=3"], "GuessTheNumber has no option 'hihg'. Did you mean 'high'?"),
+        ([GUESS, "--option", "hihg=3"], "turngym/GuessTheNumber-v0 has no option 'hihg'. Did you mean 'high'?"),
         ([GUESS, "--option", "high=0"], "high of turngym/GuessTheNumber-v0 must be a whole number in"),
         ([GUESS, "--option", "high"], "--option takes KEY=VALUE, such as max_turns=20, got 'high'."),
         ([GUESS, "--split", "tset"], "turngym/GuessTheNumber-v0 has no split 'tset'. Did you mean 'test'?"),

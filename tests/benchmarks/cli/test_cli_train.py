@@ -210,7 +210,7 @@ def test_a_wrong_setting_is_explained(words: str, message: str, capsys: pytest.C
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--env-options veiw=grid", "Sokoban has no option 'veiw'. Did you mean 'view'?"),
+        ("--env-options veiw=grid", "turngym/Sokoban-v0 has no option 'veiw'. Did you mean 'view'?"),
         ("--env-options size=400", "size of turngym/Sokoban-v0 must be a whole number in [5, 12], got 400."),
         ("--rollout.group-size 1", "gigpo compares the episodes of a group, got group_size=1."),
         ("--rollout.backend snyc", "Did you mean 'sync'?"),

@@ -210,7 +210,7 @@ def test_a_bot_that_is_lost_says_so() -> None:
 
 
 def test_unknown_levels_and_a_missing_package_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UnknownName, match=r"level of .* got 'GoToLocl'\. Did you mean 'GoToLocal'"):
+    with pytest.raises(UnknownName, match=r"no level 'GoToLocl'\. Did you mean 'GoToLocal'"):
         BabyAI("GoToLocl")
     with pytest.raises(ConfigError, match="no named tasks"):
         BabyAI().reset(options={"task": 3})

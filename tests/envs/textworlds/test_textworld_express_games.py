@@ -80,7 +80,7 @@ def test_the_table_of_parameters_agrees_with_the_package(easy: TextWorldExpress)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"game": "coins"}, "no game named 'coins'. Did you mean 'coin'"),
+        ({"game": "coins"}, "got 'coins'. Did you mean 'coin'"),
         ({"params": {"numLocation": 3}}, "no parameter 'numLocation'. Did you mean 'numLocations'"),
         ({"params": "numLocations=12"}, r"numLocations of the game 'coin' must be an integer in \[1, 11\], got '12'"),
         ({"params": "numLocations"}, "must be an integer"),

@@ -259,7 +259,7 @@ def test_several_kinds_are_drawn_by_the_seed() -> None:
     for seed in range(20):
         env.reset(seed=seed)
         drawn.add((env._instance.site, env._instance.kind))
-    assert drawn == {("issues", "close"), ("mail", "reply")} and env.settings["kind"] == ["close", "reply"]
+    assert drawn == {("issues", "close"), ("mail", "reply")} and env.settings["kind"] == ("close", "reply")
     fresh = WebSite(kind=["close", "reply"])
     assert fresh.restore(env.snapshot())[1] == env._info()
 
