@@ -123,7 +123,6 @@ class _Row:
 def _sample(
     model: PreTrainedModel, rows: Sequence[_Row], sampling: Sampling, stop_ids: frozenset[int], memo: Memo
 ) -> None:
-    """Extend every completion token by token until it stops."""
     blocks: list[_Block] = []
     running = list(rows)
     for position in range(sampling.max_new_tokens):

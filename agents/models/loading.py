@@ -292,7 +292,6 @@ def _load(
 
 
 def _sees(source: str, extra: Mapping[str, Any]) -> bool:
-    """Return whether a model takes pictures besides text."""
     return not extra and hasattr(AutoConfig.from_pretrained(source), "vision_config")
 
 

@@ -222,7 +222,6 @@ def end_vllm() -> None:
 
 
 def _end_everything() -> None:
-    """Release vLLM's process-wide state."""
     from vllm.distributed import cleanup_dist_env_and_memory
 
     gc.collect()

@@ -179,7 +179,6 @@ class ServerAgent(EagerAgent, ChatModel):
         }
 
     def _fields(self, key: _Key, attempt: int) -> dict[str, Any]:
-        """Return everything of a request's body but the messages."""
         fields: dict[str, Any] = {
             "model": self.name,
             "temperature": self.sampling.temperature,

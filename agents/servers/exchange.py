@@ -197,7 +197,6 @@ class Exchange:
 
 
 def _kind_of(error: Exception) -> str:
-    """Return the kind of error: a failed connection or invalid HTTP."""
     is_cut = isinstance(error, (OSError, UnicodeError, http.client.IncompleteRead))
     return "connection" if is_cut else "malformed"
 

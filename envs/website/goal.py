@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from turngym.envs.website.page import OFF, ON, Page, Piece
+from turngym.envs.website.page import ON, Page, Piece
 from turngym.envs.website.site import Site, parted, without_note
 from turngym.envs.website.store import Cell, Change, Row, Schema, World
 
@@ -227,8 +227,3 @@ def _entering(piece: Piece, value: str) -> str:
     if piece.kind == "box":
         return f"{'check' if value == ON else 'uncheck'} {piece.number}"
     return f"{'fill' if piece.kind == 'field' else 'select'} {piece.number} {value}".rstrip()
-
-
-def box_value(is_on: bool) -> str:
-    """Return what a box holds."""
-    return ON if is_on else OFF

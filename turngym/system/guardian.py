@@ -102,7 +102,6 @@ def _marked(mark: str) -> Iterator[int]:
 
 
 def _family(process: int) -> list[int]:
-    """Return a process and all that descend from it."""
     found = [process]
     for each in found:
         for task in _numbers_in(f"/proc/{each}/task"):

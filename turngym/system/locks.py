@@ -156,7 +156,7 @@ class FolderLock:
         self._drop()
 
     def _drop(self) -> None:
-        """Close the file without giving the folder free: what a fork does with its copy."""
+        """Close the file without releasing the folder, as a fork does with its copy."""
         _HELD.discard(self)
         os.close(self._descriptor)
         self._descriptor = -1

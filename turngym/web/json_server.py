@@ -135,7 +135,6 @@ class JsonServer(ThreadingHTTPServer):
             connection.shutdown(socket.SHUT_RDWR)  # ends its thread
 
     def _leave(self, connection: socket.socket) -> None:
-        """Free a place; it may be free already."""
         with self._lock:
             self._open.pop(connection, None)
             self._held.pop(connection, None)
@@ -224,7 +223,7 @@ class JsonHandler(BaseHTTPRequestHandler):
         return True
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def denial(self) -> Denial | None:
         """Return why the request is refused; None if it is answered."""

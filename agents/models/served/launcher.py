@@ -92,7 +92,6 @@ class ServerCommand:
 
 
 def _allowed_rank(rank: int) -> int:
-    """Return the smallest of vLLM's ranks that is large enough."""
     return next((allowed for allowed in (1, 8, 16, 32, 64, 128, 256, 320, 512) if allowed >= rank), rank)
 
 

@@ -22,7 +22,6 @@ def register() -> None:
 
 
 def _engine() -> Any:
-    """Return the class of the backend's engine."""
     from dataclasses import dataclass
 
     from safetensors.torch import load_file

@@ -192,7 +192,6 @@ class Engine:
             self._release(job)
 
     def _release(self, job: Job) -> None:
-        """Take a job out of the batch."""
         del self._jobs[job.running.number]
         self._sessions.cancel(job.running)
         if job.running in self._ready:

@@ -193,7 +193,6 @@ class _Handler(JsonHandler):
             raise
 
     def _is_gone(self) -> bool:
-        """Return whether the client has closed the connection."""
         with contextlib.suppress(OSError, ValueError):
             if not select.select([self.connection], [], [], 0)[0]:
                 return False

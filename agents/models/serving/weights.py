@@ -76,7 +76,6 @@ class ServedWeights:
 
     @torch.no_grad()
     def _remove(self) -> None:
-        """Take the active adapter out of the network's weights."""
         for name, weight in self._below.items():
             self.model.network.get_parameter(name).copy_(weight)
         self._below, self._active = {}, ""

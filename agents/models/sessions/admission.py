@@ -203,7 +203,6 @@ class Admission:
 
 
 def _common(one: NDArray[np.int64], other: NDArray[np.int64]) -> int:
-    """Return the length of the common beginning of two sequences."""
     length = min(len(one), len(other))
     differs = one[:length] != other[:length]
     return int(differs.argmax()) if differs.any() else length

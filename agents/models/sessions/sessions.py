@@ -215,7 +215,6 @@ class Sessions:
         return moved
 
     def _sample(self, requests: Sequence[Running], logits: Tensor) -> None:
-        """Choose the next token of each request; those that stop leave their rows."""
         kinds = {id(request.sampling): request.sampling for request in requests}
         for key, sampling in kinds.items():
             rows = [row for row, request in enumerate(requests) if id(request.sampling) == key]
@@ -227,12 +226,10 @@ class Sessions:
 
 
 def _longest(waiting: Iterable[Running]) -> int:
-    """Return the length limit of the longest completion."""
     return max(request.sampling.max_new_tokens for request in waiting)
 
 
 def _sample(requests: Sequence[Running], logits: Tensor, sampling: Sampling) -> None:
-    """Append the next token to each request."""
     distribution = sampling_logprobs(logits, sampling.temperature)
     draws = torch.tensor([r.draws[len(r.ids)] for r in requests], dtype=torch.float64, device=logits.device)
     tokens = choose(distribution, draws, sampling)

@@ -66,11 +66,6 @@ def unchanged(name: str, content: bytes) -> Check:
     return lambda folder: folder.content(name) == content
 
 
-def no_other_files(*names: str) -> Check:
-    """Return the check that nothing was left beside these files."""
-    return lambda folder: set(folder.names()) <= set(names)
-
-
 def lines_are(name: str, lines: Sequence[str]) -> Check:
     """Return the check that a text file holds these lines, with or without a final newline."""
     return lambda folder: folder.lines(name) == list(lines)

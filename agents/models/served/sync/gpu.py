@@ -100,7 +100,6 @@ class GpuSync(WeightSync):
 
 
 def _own_address(url: str) -> str:
-    """Return the address of this machine that a server can reach."""
     parts = urlsplit(url)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((parts.hostname or "127.0.0.1", parts.port or 80))  # sends nothing
