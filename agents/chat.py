@@ -30,7 +30,7 @@ class Message:
     """One message of a conversation.
 
     Args:
-        role: Who speaks.
+        role: Role of the speaker.
         text: Their text.
         image: A picture that goes with it, [H, W, 3].
     """
@@ -127,7 +127,7 @@ class ChatModel(ABC):
 
     @property
     def thinking(self) -> Thinking:
-        """How the model marks its thinking."""
+        """Reasoning markers of the model."""
         return THINKING
 
     @property

@@ -37,7 +37,7 @@ class Estimate:
         high: Upper end of the 95 % interval.
         count: Episodes.
         blocks: Independent blocks of episodes.
-        method: How the interval was made.
+        method: Method of the interval.
     """
 
     value: float

@@ -11,7 +11,7 @@ from turngym.envs.parsing.thinking import THINKING, Regions, Thinking
 from turngym.errors import ConfigError
 
 Fit: TypeAlias = Literal["auto", "none", "drop_oldest", "drop_middle", "summary"]
-"""Which earlier turns are left out of a prompt that is too long."""
+"""Selection of earlier turns dropped from long prompts."""
 DATE = "2025-01-01"
 """The date that chat templates write unless another one is set: prompts do not depend on the day."""
 
@@ -114,8 +114,8 @@ def remembered_text(
         config: Prompt settings.
         action: The action in the answer.
         completion: The answer.
-        regions: Where actions in an answer are, in which marks of thinking are text.
-        thinking: How the model marks its thinking.
+        regions: Positions of actions in an answer, ignoring reasoning.
+        thinking: Reasoning markers of the model.
     """
     if config.mode == "window" and config.thinking != "keep":
         return action

@@ -1,4 +1,4 @@
-"""How completions are sampled: settings, and one stream of random numbers for each turn."""
+"""Sampling: settings, and one random stream per turn."""
 
 from __future__ import annotations
 

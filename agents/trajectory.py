@@ -25,7 +25,7 @@ class EpisodeSpec:
         seed: Seed of the environment's reset; equal seeds start from the identical state.
         group: Episodes with the same group are compared with one another.
         options: Options of the environment's reset.
-        branch: Where in another episode this one begins; None for a reset.
+        branch: Branching point in another episode; None for a reset.
     """
 
     episode: int

@@ -29,7 +29,7 @@ class Result:
         status: Whether it holds, is broken, or could not be judged.
         reason: Why it was skipped.
         findings: Problem.
-        seconds: How long it took.
+        seconds: Duration.
     """
 
     rule: Rule
@@ -158,7 +158,7 @@ def check(
             not, or a class or function that makes one and passes its keyword arguments on. Fresh copies are made of
             it; a given environment is not touched.
         seed: First seed to test; failures are reproducible with their seed.
-        episodes: How many episodes most rules play, at least 1.
+        episodes: Episodes per rule, for most rules, at least 1.
         options: Options of the constructor.
         in_process: Whether to use no other processes: faster, but misses what only another process shows.
         on_start: Called with each rule before it is judged.

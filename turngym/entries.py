@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import importlib.metadata
 
 MOST_OF_A_PACKAGE = 100
-"""How many entry points of one package are loaded."""
+"""Maximum number of entry points per package."""
 _LONGEST_NAME = 300
 
 

@@ -22,7 +22,7 @@ class NotFinite(TurngymError, ValueError):
     """An environment gave a reward, or a part of one, that is not a finite number.
 
     Args:
-        what: Which one, such as ``"the reward nan"``.
+        what: Value, such as ``"the reward nan"``.
     """
 
     def __init__(self, what: str) -> None:
@@ -33,9 +33,9 @@ class PromptTooLong(ConfigError):
     """A prompt does not fit. It truncates its episode and no other, with the reason ``context``.
 
     Args:
-        message: How long it is, what sets the limit, and the way out.
+        message: Length, limit, and remedy.
         tokens: Tokens of the prompt; 0 where that is unknown.
-        limit: How many fit; 0 where that is unknown.
+        limit: Number that fit; 0 if unknown.
     """
 
     def __init__(self, message: str, tokens: int = 0, limit: int = 0) -> None:

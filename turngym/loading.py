@@ -67,7 +67,7 @@ def dotted_place(argument: str, kind: str) -> str:
 
     Args:
         argument: The path.
-        kind: Whose argument it is, for the message.
+        kind: Owner of the argument, for the message.
 
     Raises:
         ConfigError: It is no dotted path.
@@ -114,7 +114,7 @@ def load_object(text: str, wanted: Wanted, registry: Registry[Any] | None = None
     Args:
         text: ``"path/to/file.py:Name"``, ``"module:Name"``, or ``"module:id"``.
         wanted: Required type.
-        registry: Where the module may have registered it under an id.
+        registry: Registry in which the module may have registered an id.
 
     Raises:
         UnknownName: There is no such file, module, or name in it.

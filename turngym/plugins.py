@@ -31,7 +31,7 @@ ENVIRONMENT, GAME = "environment", "game"
 KINDS = (ENVIRONMENT, GAME, "algorithm", "agent", "suite", "wrapper", "player", "verifier", "reward model")
 """Kinds of entry points: one named ``algorithms`` is imported when an algorithm is requested."""
 _MOST_NAMED = 10
-"""How many plug-ins that could not be loaded a warning names."""
+"""Maximum number of failed plug-ins listed in a warning."""
 _SLOW_SECONDS = 10.0
 _LONGEST_LINE = 300
 

@@ -27,7 +27,7 @@ class Info(TypedDict):
     success: int
     """-1 while the episode runs, then 1 if the task was solved and 0 if not."""
     progress: float
-    """How much of the task is done, in [0, 1]; nan where that is unknown."""
+    """Progress of the task, in [0, 1]; nan if unknown."""
     score: float
     """The benchmark's number for the episode so far."""
     fault: str

@@ -141,7 +141,7 @@ def distinct_instances(
         env_id: The environment.
         count: Number of instances.
         env_kwargs: Its options, the split among them.
-        seed: Which sequence of seeds to use.
+        seed: Index of the seed sequence.
         whatever_there_is: Return fewer, instead of raising, if the environment does not have that many.
         backend: Vector backend used for the search.
 
@@ -202,7 +202,7 @@ def play_all(
 
     Args:
         vector: A vector with autoreset mode DISABLED.
-        agent: Who plays.
+        agent: Agent.
         specs: The episodes.
         schedule: ``lockstep`` or ``continuous``.
         on_episode: Called once for each episode, with the trajectory that counts.
@@ -304,14 +304,14 @@ def evaluate(
 
     Args:
         env_id: The environment.
-        agent: Who plays.
+        agent: Agent.
         episodes: Number of distinct instances, if ``seeds`` is not given.
         seeds: Seeds of the episodes.
         env_kwargs: Options of the environment; the split is ``"test"`` unless given.
         num_envs: Slots of the vector.
         backend: Backend of the vector.
         schedule: ``lockstep`` or ``continuous``.
-        seed: Which sequence of seeds the instances come from.
+        seed: Index of the seed sequence of the instances.
         wrappers: Wrappers, the first innermost, each as in ``history:k=4``.
         on_episode: Called with each trajectory as it ends.
 

@@ -26,7 +26,7 @@ def group_specs(
         group_size: Episodes of each; they begin from the identical state.
         iteration: Number of the iteration; each has different instances.
         seed: Seed of the run.
-        attempt: How often the iteration has played before; each attempt has different instances, groups and numbers.
+        attempt: Number of earlier attempts of the iteration; each has different instances, groups and numbers.
 
     >>> [(spec.episode, spec.group) for spec in group_specs(2, 2)]
     [(0, 0), (1, 0), (2, 1), (3, 1)]

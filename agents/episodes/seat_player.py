@@ -21,7 +21,7 @@ class SeatPlayer(Player):
     """Lets an agent play one seat. What it samples depends only on the seat's generator.
 
     Args:
-        agent: Who answers; it may play at other seats too.
+        agent: Agent; it may play at other seats too.
     """
 
     name = "agent"

@@ -38,8 +38,7 @@ class GameSpec:
         seed: Names the game: equal seeds begin with the identical deal.
         group: Games with the same group are compared with one another.
         opponent: Policy at the seats that the learner does not play; the learner itself plays all of them by default.
-        side: Which of the game's sides the learner plays against an opponent, modulo their number: the sides are the
-            different teams in alphabetical order.
+        side: Index of the learner's side against an opponent, modulo the number of sides.
     """
 
     number: int
@@ -84,9 +83,9 @@ class SelfPlay:
 
     Args:
         game: Makes the rules; called once per table.
-        num_tables: How many games are played at once.
+        num_tables: Number of parallel games.
         env_id: Name of the game in trajectories.
-        retries: How often a seat may retry after an invalid answer.
+        retries: Retries after an invalid answer.
         invalid_penalty: Penalty of a seat per invalid answer.
         joint_views: Whether turns record what all seats together know, for a centralised critic.
         final_prompts: Whether truncated trajectories keep the prompt that would have come next, which critics read.
@@ -110,7 +109,7 @@ class SelfPlay:
         """The rules in a started game, for inspection; no table uses this object."""
         self.rules.begin(stream("rules", 0), {})
         self.cut_opponents = 0
-        """How often the prompt of an agent other than the learner's did not fit, so that its seat forfeited."""
+        """Number of forfeits of other agents' seats because their prompt did not fit."""
         self._agents: Mapping[str, Agent] = {}
         self._playing: dict[int, _Game] = {}
         self._players: dict[tuple[int, int, str], Player] = {}

@@ -14,7 +14,7 @@ from turngym.envs.vector import TextVectorEnv
 from turngym.errors import SnapshotUnsupported
 
 _POLL_SECONDS = 0.05
-"""How long finished environments are waited for before the feed is asked again."""
+"""Waiting time for finished environments before the feed is asked again."""
 _GLANCE_SECONDS = 0.005
 """The same while completions may arrive."""
 
@@ -51,7 +51,7 @@ class StreamAgent(EagerAgent):
 
 
 class Feed(ABC):
-    """Where the episodes of a stream come from, and where they go."""
+    """Source and destination of the episodes of a stream."""
 
     @abstractmethod
     def take(self, free: int, wait: bool) -> Sequence[EpisodeSpec] | None:
@@ -100,7 +100,7 @@ def play_stream(vector: TextVectorEnv, agent: Agent, feed: Feed, *, snapshots: b
     Args:
         vector: A vector with autoreset mode DISABLED.
         agent: Picks the actions.
-        feed: Where episodes come from and go.
+        feed: Source and destination of episodes.
         snapshots: Whether turns come with the state of the environment before them, if it can be saved.
         final_prompts: Whether truncated episodes keep the prompt that would have come next.
     """

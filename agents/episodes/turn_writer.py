@@ -129,7 +129,7 @@ class TurnWriter:
 
         Args:
             request: Observation meant for the agent.
-            why: How long the prompt is, and the way out.
+            why: Length of the prompt, and remedy.
         """
         closed = self.trajectory
         closed.success, closed.score = 0, min(0.0, float(request.info.get("score", 0.0)))

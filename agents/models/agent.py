@@ -98,7 +98,7 @@ class ModelAgent(Agent, ChatModel):
 
     @property
     def thinking(self) -> Thinking:
-        """How the model marks its thinking."""
+        """Reasoning markers of the model."""
         return self.builder.thinking
 
     def is_cut_off(self, ids: tuple[int, ...]) -> bool:

@@ -19,7 +19,7 @@ def require_attention(name: str, device: torch.device) -> None:
 
     Args:
         name: One of :data:`ATTENTIONS`.
-        device: Where the model is to be.
+        device: Device of the model.
 
     Raises:
         ConfigError: It is unknown, its package is not installed, or the device cannot do it.

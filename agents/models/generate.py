@@ -81,7 +81,7 @@ def generate(
         stop_ids: Tokens that end a completion; the one sampled is part of it.
         max_rows: Completions that are sampled together.
         memo: Distributions known from earlier calls with the same weights; new ones are added.
-        counts: Where the prompts' tokens are counted.
+        counts: Counter of prompt tokens.
     """
     memo = Memo(0) if memo is None else memo  # an empty memo is falsy
     memo.prepare(model, sampling.temperature)

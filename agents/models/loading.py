@@ -71,10 +71,10 @@ class LanguageModel:
     Args:
         network: The transformers model.
         tokenizer: Its tokenizer, chat template included.
-        name: Where it came from.
+        name: Origin.
         generate: Generates in place of its network, if set.
         longest: Longest sequence that ``generate`` takes; 0 for the network's own limit.
-        pictures: How the model takes pictures; None if it takes none.
+        pictures: Image handling of the model; None if it accepts none.
         background: Generates single completions in the background, where ``generate`` can.
         version: Number of the weights, where they change while they are sampled with; -1 if unknown.
     """
@@ -171,8 +171,8 @@ def load_model(
         source: A folder or a hub name that transformers can load, the path of a ``.gguf`` file, or a checkpoint in the
             folder of a run.
         dtype: Format of the weights, one of :data:`DTYPES`.
-        device: Where to put the network: ``auto`` (a GPU if there is one), ``cpu``, ``cuda``, ``cuda:1``.
-        attention: How it computes attention, see :mod:`turngym.agents.models.attention`.
+        device: Device: ``auto`` (a GPU if available), ``cpu``, ``cuda``, ``cuda:1``.
+        attention: Attention implementation, see :mod:`turngym.agents.models.attention`.
         quantize: Format of the linear layers' weights, for training adapters on them: ``int8``, ``nf4``, or ``none``.
 
     Raises:

@@ -37,7 +37,7 @@ def quantized_arguments(name: str, dtype: torch.dtype, device: torch.device) -> 
     Args:
         name: The format; not ``none``.
         dtype: Compute precision, and format of all other weights.
-        device: Where the network lies; it is quantized there.
+        device: Device of the network, on which it is quantized.
     """
     from transformers import BitsAndBytesConfig
 

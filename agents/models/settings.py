@@ -33,7 +33,7 @@ _STYLE = re.compile(r"[a-z_]{1,40}(:[a-z_]{1,40}=\w{1,40}(,[a-z_]{1,40}=\w{1,40}
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """How a model was trained, as far as it matters for playing with it.
+    """Training settings of a model that are needed to play with it.
 
     Args:
         env: Id of the environment, or of the game.

@@ -1,4 +1,4 @@
-"""How many parameters a model has, without loading its weights."""
+"""Number of parameters of a model, without loading its weights."""
 
 from __future__ import annotations
 

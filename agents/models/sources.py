@@ -1,4 +1,4 @@
-"""Where models are: folders, names on the hub, checkpoints of runs, and what is wrong where there is none."""
+"""Resolution of model paths: folders, Hub names, checkpoints of runs, and errors for missing ones."""
 
 from __future__ import annotations
 

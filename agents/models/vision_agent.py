@@ -32,7 +32,7 @@ class VisionAgent(ModelAgent):
 
     Args:
         model: The model, with its network.
-        takes: How it takes pictures.
+        takes: Image handling.
         prompt: Prompt settings.
         sampling: Temperature, top-p, length limit.
         format: Name of the action format.

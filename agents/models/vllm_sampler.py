@@ -41,7 +41,7 @@ class VllmSampler:
 
     Args:
         source: A model folder or a hub name.
-        config: How vLLM is started.
+        config: vLLM settings.
         stop_ids: Tokens that end a completion; the one sampled is part of it.
 
     Raises:

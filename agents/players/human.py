@@ -14,7 +14,7 @@ class HumanAgent(Agent):
 
     Args:
         read: Reads one line; ``input`` by default.
-        console: Where observations are shown.
+        console: Display of observations.
     """
 
     def __init__(self, read: Callable[[str], str] = input, console: Console | None = None) -> None:

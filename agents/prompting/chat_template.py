@@ -22,9 +22,9 @@ from turngym.errors import ConfigError, PromptWarning, TurngymError
 Said: TypeAlias = tuple[str, str]
 """Role and text of a message."""
 RENDER_SECONDS = 5.0
-"""Most processor time for a rendering."""
+"""Maximum CPU time of a rendering."""
 RENDER_SIZE = 2**28
-"""Most characters and items that a rendering makes, in all steps together."""
+"""Maximum characters and items created by a rendering, over all steps."""
 
 
 class RenderLimit(TurngymError, RuntimeError):
@@ -132,7 +132,7 @@ class ChatTemplate:
 
     @cached_property
     def thinking(self) -> Thinking:
-        """How the model marks its thinking: with the known marks, or those that the template writes around it."""
+        """Reasoning markers of the model: known ones, or those of the template."""
         asked: Mapping[str, Any] = {"role": "user", "content": self.content("-")}
         try:
             prompt = self.apply([asked], True)

@@ -44,9 +44,9 @@ def gap_for(fit: Fit, total: int, kept: int) -> Gap:
     """Return which turns to leave out so that ``kept`` of them stay.
 
     Args:
-        fit: How prompts are shortened.
+        fit: Shortening of prompts.
         total: Number of earlier turns.
-        kept: How many of them stay; ``drop_middle`` always keeps the first one, which often holds the task.
+        kept: Number of turns to keep; ``drop_middle`` always keeps the first one, which often holds the task.
 
     >>> gap_for("drop_oldest", 10, 3), gap_for("drop_middle", 10, 3), gap_for("drop_middle", 10, 0)
     (Gap(start=0, stop=7), Gap(start=1, stop=8), Gap(start=1, stop=10))
@@ -72,7 +72,7 @@ def note_of(fit: Fit, actions: Sequence[str], at_beginning: bool = True) -> str:
     """Return the note that replaces turns that are left out.
 
     Args:
-        fit: How prompts are shortened.
+        fit: Shortening of prompts.
         actions: Their actions.
         at_beginning: Whether no turn is shown before them.
 

@@ -74,7 +74,7 @@ class PromptBuilder:
 
     @property
     def thinking(self) -> Thinking:
-        """How the model marks its thinking."""
+        """Reasoning markers of the model."""
         return self.template.thinking
 
     def prompt(

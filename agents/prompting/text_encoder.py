@@ -20,7 +20,7 @@ from turngym.text import valid_text
 Render: TypeAlias = Callable[[Sequence[str]], str]
 """Contents to the text of a whole conversation."""
 Trust: TypeAlias = Literal["none", "marks"]
-"""Which control tokens a content may contain: none, or those that are not special tokens, such as ``<think>``."""
+"""Control tokens allowed in a content: none, or those that are not special tokens, such as ``<think>``."""
 _STRICTER = (re.compile(r"[^\w\s]"), re.compile(r".", re.DOTALL))
 """Split rule for tokenizers whose normaliser turns other texts into control tokens: punctuation, then everything."""
 _REPLACEMENT = "\ufffd"

@@ -16,7 +16,7 @@ class Background(Generic[T]):
     """Works on requests concurrently; no thread outlives the work.
 
     Args:
-        workers: Most requests at the same time.
+        workers: Maximum number of concurrent requests.
         name: Name of the threads.
     """
 

@@ -40,7 +40,7 @@ class ChatServer(Exchange):
     """Sends conversations; safe to use from several threads.
 
     Args:
-        address: Where the server is.
+        address: Address of the server.
         key: Its key; empty sends none.
     """
 

@@ -1,4 +1,4 @@
-"""How a server is used: its address, the environment variable of its key, limits, waits and prices."""
+"""Settings of a server: address, environment variable of its key, limits, waits and prices."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _OWN_FIELDS = frozenset({"model", "messages", "stream", "n"})
 
 @dataclass(frozen=True)
 class ServerConfig:
-    """How a server is used.
+    """Settings of a server.
 
     Args:
-        concurrency: Most requests at the same time.
-        retries: How often a failed request is sent again; one with a blank completion at most twice.
+        concurrency: Maximum number of concurrent requests.
+        retries: Retries of a failed request; at most two for a blank completion.
         timeout: Seconds for one request, from the connection to the last byte.
         deadline: Seconds for one turn, with all its requests and waits.
         wait: Seconds before the first retry; doubled for each further one.
@@ -120,7 +120,7 @@ def read_prices(given: Mapping[str, float] | str | None, model: str) -> Prices |
 
 @dataclass(frozen=True)
 class Address:
-    """Where a server is.
+    """Address of a server.
 
     Args:
         is_secure: Whether it is reached by HTTPS.

@@ -96,7 +96,7 @@ class Exchange:
     """Sends requests to one server; safe to use from several threads.
 
     Args:
-        address: Where the server is.
+        address: Address of the server.
         key: Its key; empty sends none.
     """
 

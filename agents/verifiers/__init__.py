@@ -61,7 +61,7 @@ class MakeVerifier(Protocol):
         Args:
             argument: The text after the colon.
             settings: Settings of the agent.
-            agent: Who plays.
+            agent: Agent.
         """
         ...
 
@@ -101,7 +101,7 @@ def own_verifier(description: str, settings: AgentSettings, agent: Agent) -> Ver
     Args:
         description: ``"module:Name"``, ``"module:id"`` or ``"path/to/file.py:Name"``.
         settings: Its argument, if it takes one.
-        agent: Who plays, for a verifier that the module registers.
+        agent: Agent of a verifier registered by the module.
 
     Raises:
         UnknownName: There is no such module, file, or name in it.

@@ -40,7 +40,7 @@ class ModelVerifier:
 
     @property
     def workers(self) -> int:
-        """How many attempts can be judged concurrently."""
+        """Number of attempts that can be judged concurrently."""
         return self.model.config.concurrency if isinstance(self.model, ServerAgent) else 1
 
     def abandon(self) -> None:
@@ -111,7 +111,7 @@ def make(argument: str, settings: AgentSettings, agent: Agent) -> ModelVerifier:
     Args:
         argument: The agent whose model is asked, such as ``openai:MODEL@URL``; empty for the one that plays.
         settings: Settings of the agent; the verifier decodes greedily.
-        agent: Who plays.
+        agent: Agent.
 
     Raises:
         ConfigError: It uses no language model.

@@ -18,7 +18,7 @@ def make(argument: str, settings: AgentSettings, agent: Agent) -> Verifier:
     Args:
         argument: The folder.
         settings: Settings of the agent.
-        agent: Who plays.
+        agent: Agent.
 
     Raises:
         MissingExtra: The packages that it needs are not installed.

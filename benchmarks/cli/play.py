@@ -129,7 +129,7 @@ def play(session: Session, screen: Screen, ask: Callable[[str], str]) -> None:
 
     Args:
         session: The episode.
-        screen: Where it is shown.
+        screen: Display.
         ask: Shows a prompt and returns a line; raises EOFError at the end of the input.
     """
     commands = Table(session, screen, fresh_seed)

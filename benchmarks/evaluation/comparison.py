@@ -39,7 +39,7 @@ _UNDECIDED = {
 
 @dataclass(frozen=True)
 class Difference:
-    """How the second side differs from the first in one environment, or over all.
+    """Difference of the second from the first side, in one environment or over all.
 
     Args:
         metrics: Metric -> mean difference, second minus first.
@@ -75,7 +75,7 @@ class Comparison:
     Args:
         suite: Tasks that both played.
         metric: Metric.
-        names: How the two are called.
+        names: Names of the two.
         environments: Label -> difference.
         overall: The mean over the environments with equal weights.
         prompts: Setting of prompts -> its two values, where they differ.

@@ -118,7 +118,7 @@ class EvaluationFolder:
     Args:
         path: The folder; None keeps the episodes' rows in memory and no transcripts.
         config: Environments to evaluate, as JSON.
-        metadata: Who plays and when; of a folder that is gone on with, the stored one counts.
+        metadata: Agent and time; on resume, the stored ones apply.
         resume: Go on with what the folder holds, if it holds something.
         keeps_transcripts: Without a folder, keep the transcripts in memory.
 

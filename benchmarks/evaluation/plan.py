@@ -1,4 +1,4 @@
-"""Which episodes an evaluation consists of, and playing those that are not finished."""
+"""Episodes of an evaluation, and running the unfinished ones."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Execution:
-    """How episodes are run; none of it changes the episodes of a deterministic agent.
+    """Execution settings, which do not affect the episodes of a deterministic agent.
 
     Args:
         num_envs: Number of parallel environments.
@@ -112,8 +112,8 @@ def play_plan(
 
     Args:
         plan: The episodes.
-        agent: Who plays.
-        execution: How they are run.
+        agent: Agent.
+        execution: Execution settings.
         done: Episodes that are finished already.
         on_episode: Called once for each episode as it ends; one that faults is first played once more.
         may_begin: Asked before episodes begin; once it says no, the others are left out.

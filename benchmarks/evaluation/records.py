@@ -45,10 +45,10 @@ class Evaluation:
     Args:
         result: Findings.
         seeds: The seeds of each entry.
-        agent_name: How the agent was asked for.
+        agent_name: Specification of the agent.
         agent: The agent.
         settings: Its settings.
-        execution: How the episodes were run: vector backend, schedule and so on.
+        execution: Execution settings of the episodes: vector backend, schedule and so on.
         started: When, in UTC.
         finished: When, in UTC.
         baselines: Results of other agents on the same tasks, by name.
@@ -114,10 +114,10 @@ def configuration(
 
     Args:
         plan: The episodes.
-        agent_name: How the agent was asked for.
+        agent_name: Specification of the agent.
         agent: The agent.
         settings: Its settings.
-        execution: How the episodes are run.
+        execution: Execution settings of the episodes.
         hashes: Hash of each environment's behaviour.
         verifier: The verifier that scores the episodes; empty where none does.
     """
@@ -182,10 +182,10 @@ def episode_row(
 
     Args:
         trajectory: The episode.
-        key: Which one of the evaluation it is.
+        key: Index within the evaluation.
         entry: The environment in the suite.
         rules: Hash of its behaviour.
-        agent_name: How the agent was asked for.
+        agent_name: Specification of the agent.
         started: When the evaluation began, in UTC.
         verdict: Verdict of a verifier.
         in_order: Whether it depends on the tries at its task that came before it.
@@ -216,7 +216,7 @@ def transcript(trajectory: Trajectory, key: Key, env_id: str) -> dict[str, Any]:
 
     Args:
         trajectory: The episode.
-        key: Which one of the evaluation it is.
+        key: Index within the evaluation.
         env_id: Id of the environment in the suite; that of an environment from a file differs from its own.
     """
     turns = [

@@ -46,10 +46,10 @@ class EvaluationRun:
 
     Args:
         plan: The episodes.
-        agent: Who plays.
-        agent_name: How the agent was asked for.
+        agent: Agent.
+        agent_name: Specification of the agent.
         settings: Its settings.
-        execution: How the episodes are run.
+        execution: Execution settings of the episodes.
         baselines: Name -> agent that plays the same episodes, for comparison.
         out: The folder; None writes nothing.
         resume: Go on with what the folder holds.
@@ -57,7 +57,7 @@ class EvaluationRun:
         watcher: Receives the progress.
         clock: Tells the seconds for the time budget.
         verifier: Scores every episode of the agent, so that the best of its attempts at a task can be chosen.
-        verifier_name: How the verifier was asked for.
+        verifier_name: Specification of the verifier.
     """
 
     plan: Plan

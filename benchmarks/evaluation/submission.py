@@ -103,7 +103,7 @@ class Submission:
 
     Args:
         path: The folder.
-        metadata: Who and when.
+        metadata: Agent and time.
         config: Requested environments.
         results: The numbers.
         episodes: One record an episode.

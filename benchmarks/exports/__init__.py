@@ -42,7 +42,7 @@ def export(folder: StrPath, format: str, out: StrPath) -> list[Path]:
     Args:
         folder: Folder written by ``turngym eval ... --out FOLDER``.
         format: A name of :data:`EXPORTS`.
-        out: Where to; what kind it is depends on the format.
+        out: Output path; a file or folder, depending on the format.
 
     Raises:
         UnknownName: There is no such format.

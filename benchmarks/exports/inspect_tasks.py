@@ -41,7 +41,7 @@ def suite_task(chosen: Suite, episodes: int | None = None, format: str = AUTO) -
 
     Args:
         chosen: The suite.
-        episodes: Most tasks of each environment; those of the suite unless given.
+        episodes: Maximum tasks per environment; those of the suite by default.
         format: Name of the action format.
     """
     samples = [
@@ -85,7 +85,7 @@ def suite(name: str = "turngym-core", episodes: int | None = None, format: str =
 
     Args:
         name: Name of the suite.
-        episodes: Most tasks of each environment.
+        episodes: Maximum tasks per environment.
         format: Name of the action format.
 
     Raises:

@@ -33,7 +33,7 @@ class Entry:
     """A submission.
 
     Args:
-        folder: Where it lies.
+        folder: Path.
         submission: Contents of the folder.
         results: Label -> numbers of that environment.
         usage: Total usage of the agent over all episodes.
@@ -52,7 +52,7 @@ class Entry:
 
     @property
     def name(self) -> str:
-        """How the submission calls itself."""
+        """Label of the submission."""
         return str(self.submission.metadata["name"])
 
     @property

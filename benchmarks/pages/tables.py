@@ -36,7 +36,7 @@ class Axis:
     Args:
         low: Left end.
         high: Right end, above it.
-        zero: Where bars begin.
+        zero: Origin of the bars.
     """
 
     low: float
@@ -86,7 +86,7 @@ class Bar(NamedTuple):
     Args:
         fill: Ends of the bar.
         span: Ends of the interval.
-        zero: Where bars start, if that is not the left end.
+        zero: Origin of the bars, if not the left end.
     """
 
     fill: str

@@ -36,7 +36,7 @@ class Comparison:
         second: Members of the other.
         points: Result of the first team, in [0, 1]: 1 won, 0.5 drew, 0 lost.
         block: Games of one block depend on one another: they share a seed.
-        weight: How much it counts; less than 1 where one game gives several comparisons.
+        weight: Weight; less than 1 if one game gives several comparisons.
     """
 
     first: tuple[Entrant, ...]

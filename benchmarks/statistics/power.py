@@ -1,4 +1,4 @@
-"""How many seeds a paired comparison needs: the exact power of Student's t, by integration over the deviation.
+"""Number of seeds for a paired comparison: the exact power of Student's t, by integration over the standard deviation.
 
 With differences of mean ``effect`` and standard deviation ``deviation``, the test statistic of ``n`` of them exceeds
 the critical value ``t`` if a standard normal number plus ``effect / deviation * sqrt(n)`` exceeds ``t * s``, where
@@ -85,7 +85,7 @@ def power(effect: float, deviation: float, seeds: int, level: float = 0.95) -> f
     Args:
         effect: True mean of the differences.
         deviation: Their standard deviation.
-        seeds: How many there are.
+        seeds: Number of them.
         level: Of the interval.
 
     >>> round(power(0.5, 1.0, 44), 2), round(power(0.8, 1.0, 19), 2)

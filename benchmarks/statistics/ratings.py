@@ -34,7 +34,7 @@ class Ratings:
     Args:
         entrants: Each player on each side, relative to the anchor on that side.
         players: Each player: the mean over its sides.
-        side_advantage: How much a side is favoured among equals: log odds against the mean of the other sides.
+        side_advantage: Advantage of a side among equals: log odds against the mean of the other sides.
         extremes: ``"all won"`` or ``"all lost"`` for entrants that never did otherwise: only the prior keeps their
             strength finite, and the interval is too narrow.
         groups: Entrants that comparisons link, directly or through others; those of different groups cannot be
@@ -76,7 +76,7 @@ def rate(
         anchor: The player whose strength is 0 on every side that it played; on other sides, and for ``""``, the mean
             of the entrants is 0.
         prior: As for :func:`strengths`, above 0: a resample may lack somebody's only loss.
-        resamples: How many.
+        resamples: Number.
         seed: Seed of the resampling.
 
     Raises:

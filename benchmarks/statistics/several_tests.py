@@ -13,7 +13,7 @@ def p_value(found: Interval, count: int, mean: float = 0.0) -> float:
 
     Args:
         found: The mean with its 95 % interval.
-        count: How many differences there are.
+        count: Number of differences.
         mean: The mean that is tested.
 
     >>> round(p_value(Interval(0.1, 0.0, 0.2), 20), 3), round(p_value(Interval(0.1, 0.05, 0.15), 20), 4)

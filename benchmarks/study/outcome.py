@@ -49,7 +49,7 @@ class ClaimOutcome:
         difference: Mean difference, the first arm minus the second.
         interval: The same with its 95 % interval; None with fewer than three pairs or where all are the same.
         verdict: ``holds``, ``does not hold`` or ``undecided``, which it is without an interval.
-        seeds: How many pairs there are.
+        seeds: Number of pairs.
         power: Probability that so many pairs show the effect that matters, if it is there; None without an interval.
         needed: Pairs that show it with a probability of 90 %; None without an interval.
     """

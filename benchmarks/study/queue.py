@@ -35,12 +35,12 @@ _POLL_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Ended:
-    """How a run ended.
+    """Status of a finished run.
 
     Args:
         job: The run.
         status: Exit status of ``turngym train``.
-        seconds: How long it took.
+        seconds: Duration.
         words: Last line of its log.
         is_elsewhere: Whether another process finished it.
     """

@@ -31,7 +31,7 @@ class SuiteEntry:
         env_id: The environment.
         options: Its options; the split is ``"test"`` unless given.
         episodes: Distinct instances to draw, where ``seeds`` is empty.
-        seed: Which run of seeds they are drawn from; the candidates are hashes of it, the same everywhere.
+        seed: Seed sequence they are drawn from; the candidates are hashes of it, the same everywhere.
         seeds: The seeds of the episodes, one after another.
         takes_fewer: Whether an environment with fewer distinct instances gives those it has, instead of an error.
         wrappers: Wrappers, the first innermost, each as in ``history:k=4``.
@@ -128,7 +128,7 @@ def single_suite(
         options: Its options.
         wrappers: Put around it, the first innermost.
         episodes: Distinct instances to draw; up to 100 unless given.
-        seed: Which run of seeds they are drawn from.
+        seed: Seed sequence they are drawn from.
     """
     takes_fewer = episodes is None
     entry = SuiteEntry(env_id, options, episodes or 100, seed, takes_fewer=takes_fewer, wrappers=wrappers)
@@ -177,7 +177,7 @@ def evaluate_suite(
 
     Args:
         suite: The suite.
-        agent: Who plays.
+        agent: Agent.
         seeds: The seeds of each entry, from :meth:`SuiteEntry.find_seeds`.
         num_envs: Slots of the vector.
         backend: Backend of the vector.

@@ -1,4 +1,4 @@
-"""Who plays whom at which seat: schedules of tournaments, made of blocks.
+"""Schedules of tournaments, made of blocks: pairings and seats.
 
 All games of a block share a seed, and with it the roles of the seats, so that they can be compared in pairs:
 
@@ -81,7 +81,7 @@ def schedule(game: Game, players: Sequence[str], pairing: str, blocks: int, seed
         game: The rules, to find out who is on which side.
         players: Names of the players.
         pairing: One of :data:`PAIRINGS`.
-        blocks: How many.
+        blocks: Number.
         seed: Seed of the tournament.
 
     Raises:

@@ -43,9 +43,9 @@ def play_tournament(
 
     Args:
         plan: Game to play.
-        folder: Where games and results are stored, one line a game as soon as it is over; nothing is unless given.
+        folder: Folder for games and results, one line per finished game; nothing is stored by default.
         resume: Go on with the tournament in that folder. It may have fewer blocks than the plan, or not have begun.
-        tables: How many games are played at once.
+        tables: Number of parallel games.
         anchor: Player whose strength is fixed: ``random`` if it plays, unless given.
         anchor_elo: Its Elo.
         prior: Weight of the prior of the ratings; see :func:`turngym.benchmarks.statistics.bradley_terry.strengths`.
@@ -97,7 +97,7 @@ def play_matches(
         plan: Game to play.
         roster: Makes the players.
         matches: The games.
-        tables: How many are played at once.
+        tables: Number of parallel games.
         ruleset: Hash of the rules, for the records.
     """
     hall = _Hall(plan, roster, iter(matches), tables, ruleset)

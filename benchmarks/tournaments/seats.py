@@ -92,12 +92,12 @@ class Usage:
     """Usage of one seat in one game.
 
     Args:
-        calls: How often it was asked.
+        calls: Number of requests.
         tokens_in: Tokens of its prompts.
         tokens_out: Tokens of its completions.
         seconds: Time until its answers were there; every seat of a batch counts the whole of it.
-        faults: How often it raised twice in a row, so that it forfeited.
-        too_long: How often its prompt did not fit, which counts as a fault, too.
+        faults: Number of forfeits after two consecutive exceptions.
+        too_long: Number of prompts that did not fit, which also count as faults.
     """
 
     calls: int = 0
@@ -112,7 +112,7 @@ class LiveGame:
     """One game that is being played. What raises here is a fault of the rules; those of players are dealt with.
 
     Args:
-        match: Who sits where, and the seed.
+        match: Seating and seed.
         table: A table for this game alone.
         roster: Makes the players.
     """

@@ -76,7 +76,7 @@ class Finding:
 
     Args:
         name: A name of :data:`MEANINGS`.
-        place: Where it is.
+        place: Location.
         message: Found and expected values.
     """
 

@@ -48,7 +48,7 @@ def replay_sample(submission: Submission, share: float, seed: int, seconds: floa
     Args:
         submission: Content read.
         share: Share of the episodes, in (0, 1]; at least one of each environment.
-        seed: Which episodes are drawn; who made the submission must not know it beforehand.
+        seed: Seed of the replayed sample; unpredictable for the submitter.
         seconds: Time for each environment; :data:`SECONDS` unless given. Claims are successes, or all episodes where
             the score counts.
     """

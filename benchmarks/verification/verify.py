@@ -77,9 +77,9 @@ class Verification:
         notes: Additional remarks on the result.
         episodes: Episodes in the folder.
         replayed: Episodes that were played again.
-        seed: Which episodes were drawn; the same seed draws the same ones.
+        seed: Seed of the replayed sample.
         claims: Episodes that claim something: successes, or all of them where the score counts.
-        claims_replayed: How many of those were played again.
+        claims_replayed: Number of those that were replayed.
         not_recomputed: Published number -> why it was taken as it is: nothing but the submission stands behind it.
     """
 
@@ -197,7 +197,7 @@ def verify_submission(
         seed: As for :func:`verify`.
         baselines: As for :func:`verify`.
         seconds: Time limit of the check in seconds; folders that exceed it are rejected.
-        process: Where to check; a process of its own unless given.
+        process: Process of the check; a separate one by default.
 
     Raises:
         ConfigError: There is no such folder, it is one of another kind, or an argument is out of its range.

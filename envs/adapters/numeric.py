@@ -72,7 +72,7 @@ def character_vector(text: str, size: int) -> Vector:
 
 @dataclass(frozen=True)
 class NumericView:
-    """How an observation is encoded as numbers.
+    """Encoding of observations as numbers.
 
     Args:
         encoding: ``"ngrams"`` for :func:`ngram_vector`, ``"characters"`` for :func:`character_vector`, ``"image"``

@@ -66,9 +66,9 @@ class OpenEnv(TextEnv[str]):
         solved_above: Annotated[float, between(-1e9, 1e9)] | None = None
         """See above."""
         connect_seconds: Seconds = 30.0
-        """How long to try to get a session; a full server is retried."""
+        """Seconds to retry opening a session on a full server."""
         answer_seconds: Seconds = 60.0
-        """How long to wait for an answer."""
+        """Timeout of an answer."""
         max_turns: MaxTurns = 1000
         """Turns after which the episode is truncated, if the server does not end it first."""
 

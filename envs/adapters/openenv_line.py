@@ -92,8 +92,8 @@ class Line:
     Args:
         url: The server, such as ``http://127.0.0.1:8000``.
         token: Sent as ``Authorization: Bearer TOKEN`` unless empty.
-        connect_seconds: How long to try to get a session; a server that is full or about to start is asked again.
-        answer_seconds: How long to wait for an answer.
+        connect_seconds: Seconds to retry opening a session on a server that is full or starting.
+        answer_seconds: Timeout of an answer.
 
     Raises:
         MissingExtra: websockets is not installed.

@@ -16,7 +16,7 @@ from turngym.envs.checks.rule import Finding, Skipped, rule
 from turngym.system.processes import children
 
 PATIENCE_SECONDS = 5.0
-"""How long to wait for processes and threads that are stopping."""
+"""Waiting time for processes and threads that are stopping."""
 
 _ROUNDS = 3
 

@@ -40,8 +40,8 @@ class Action:
 
     Args:
         kind: Action.
-        at: Where on the screen.
-        to: Where a drag ends.
+        at: Position on the screen.
+        to: End of a drag.
         text: Text to type, or direction of a scroll.
         keys: X numbers of the keys to press, the modifiers first.
         times: Clicks of the mouse wheel.

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 _PAUSE_SECONDS = 0.004
 _ALIKE, _ALIKE_BLIND = 3, 90
-"""How many consecutive samples must be equal, with and without knowledge of timers."""
+"""Number of consecutive equal samples required, with and without knowledge of timers."""
 SOON_MS = 300
 """Longer timers are not caused by an action."""
 _PATIENCE_MS = 1000.0
@@ -35,7 +35,7 @@ class Sample(NamedTuple):
     """Activity of some processes at a moment at which all were asleep.
 
     Args:
-        runs: How often each thread has run so far.
+        runs: Number of runs of each thread so far.
         timer: Milliseconds of the timer that will soon wake one, 0 where there is none.
         is_blind: Whether the timers are unknown.
     """
@@ -111,7 +111,7 @@ def wait_for_rest(
 
     Args:
         picture: Returns a checksum of the screen.
-        limit_seconds: How long to wait.
+        limit_seconds: Waiting time.
         processes: Returns the processes to look at.
 
     Returns:

@@ -25,7 +25,7 @@ from turngym.system.scratch import scratch_root
 from turngym.text import printable
 
 _PATIENCE_SECONDS = 5.0
-"""How long after the inner limit to wait for an answer before everything is ended."""
+"""Waiting time after the inner limit before everything is terminated."""
 _PASSWD = "user:x:1000:1000:user:/home/user:/bin/false\n"
 _LONGEST_ANSWER = 1_000_000
 _LONGEST_FAULT = 500

@@ -39,7 +39,7 @@ class DesktopSlot:
     Args:
         width: Width of the display.
         height: Its height.
-        limit_seconds: How long anything may take.
+        limit_seconds: Time limit of any operation.
     """
 
     def __init__(self, width: int, height: int, limit_seconds: float) -> None:
@@ -49,7 +49,7 @@ class DesktopSlot:
         self.windows: tuple[Window, ...] = ()
         self.folder: Folder | None = None
         self.starts = 0
-        """How often a display was started."""
+        """Number of starts of a display."""
 
     @property
     def session(self) -> DesktopSession | None:

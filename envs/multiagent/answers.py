@@ -48,7 +48,7 @@ class SeatRequest:
     Args:
         request_id: Valid for one answer.
         table: Number of the table.
-        episode: How many games the table has begun before this one.
+        episode: Number of games started by the table before this one.
         seat: Number of the seat.
         role: The seat's own role.
         policy: Name of the policy that answers.

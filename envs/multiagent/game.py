@@ -54,7 +54,7 @@ class Game(Configured, ABC):
     knows is exactly the lines that :meth:`tell` addressed to it: a view is never computed from the hidden state.
 
     Args:
-        num_seats: How many seats play.
+        num_seats: Number of seats.
 
     Raises:
         ConfigError: An option is out of its range.

@@ -22,7 +22,7 @@ class PlayerError(TurngymError, RuntimeError):
     """A built-in player raised, or did not return text.
 
     Args:
-        seat: Where it sat.
+        seat: Its seat.
         message: Outcome.
     """
 

@@ -16,7 +16,7 @@ _TABLE_RULES = "forfeits"
 """Sets games apart from those of tables that took default actions."""
 
 Status: TypeAlias = Literal["ok", "agent_error", "env_error"]
-"""How a game ended: by its rules, because a player raised, or because the rules raised."""
+"""End of a game: by its rules, or by an exception of a player or the rules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class EpisodeRecord:
 
     Args:
         table: Number of the table.
-        episode: How many games the table had begun before.
+        episode: Number of games started by the table before.
         seed: Names the game: every view that is reset with it begins the same one.
         game: Name of the game.
         ruleset: Hash of the game's name, its options and the rules of the table; results with different ones cannot be
@@ -70,7 +70,7 @@ class EpisodeRecord:
         metrics: Numbers about the whole game.
         actions: Every action with its seat, in order, None for a forfeit; with the seed, enough to replay the game.
         transcript_sha256: Hash of :func:`transcript_text`; empty where the game broke.
-        status: How it ended.
+        status: End of the game.
         fault: Error, empty if there is none.
         fault_seat: The seat whose player failed, -1 if none did.
     """

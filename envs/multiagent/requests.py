@@ -39,9 +39,9 @@ class RequestBook:
             hosted: The table at which it is asked.
             seat: Its number.
             table: Number of the table.
-            episode: How many games the table has begun before.
-            policy: Who is to answer.
-            turn: How many questions the seat has been asked before.
+            episode: Number of games started by the table before.
+            policy: Seats to answer.
+            turn: Number of earlier questions to the seat.
         """
         view = hosted.table.views[seat]
         request = SeatRequest(

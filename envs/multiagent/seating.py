@@ -1,4 +1,4 @@
-"""Who plays at which seat: names of external policies, and built-in players."""
+"""Players by seat: names of external policies, and built-in players."""
 
 from __future__ import annotations
 

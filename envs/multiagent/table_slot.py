@@ -34,8 +34,8 @@ class TableSlot:
     Args:
         index: Number of the table.
         table: The table.
-        seating: Who plays where.
-        book: Where questions are handed out.
+        seating: Players by seat.
+        book: Distributor of questions.
         ruleset: Hash of the rules.
     """
 

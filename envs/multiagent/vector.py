@@ -36,7 +36,7 @@ class TableVector:
 
     Args:
         game: An id for :func:`turngym.envs.multiagent.make_game`, or a factory of the rules.
-        num_tables: How many tables, at least 1.
+        num_tables: Number of tables, at least 1.
         seat_policy: From table, seat and role to the name of a policy or to a :class:`Player`, called at the beginning
             of every game; a text stands for one policy at all seats.
         scripted: Policies with built-in players, answered internally: name of the policy -> name of a player, or a
@@ -87,7 +87,7 @@ class TableVector:
 
     @property
     def num_tables(self) -> int:
-        """How many tables there are."""
+        """Number of tables."""
         return len(self._slots)
 
     @property

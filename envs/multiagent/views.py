@@ -22,9 +22,9 @@ class SeatView:
         self._table, self._seat, self._name = table, seat, table.game.seats[seat]
         self._lines: list[str] = []
         self._seen = 0
-        """How much of the table's log has been read for :attr:`lines`, lazily."""
+        """Length of the table's log already read for :attr:`lines`, lazily."""
         self._read_up_to = 0
-        """How long the table's log was at the seat's last answer."""
+        """Length of the table's log at the seat's last answer."""
         self._retry = 0
         self._why_again = ""
 
@@ -50,7 +50,7 @@ class SeatView:
 
     @property
     def retry(self) -> int:
-        """How many of the seat's answers to the present question were invalid."""
+        """Number of invalid answers of the seat to the current question."""
         return self._retry
 
     @property
@@ -108,7 +108,7 @@ class SeatView:
 
     @property
     def progress(self) -> float:
-        """How far the seat has come, in [0, 1]; not a number where that is unknown."""
+        """Progress of the seat, in [0, 1]; nan if unknown."""
         return float(self._table.game.progress(self._seat))
 
     @property

@@ -1,4 +1,4 @@
-"""How agents write tool calls in a text, and how untrusted text is shown to them.
+"""Syntax of tool calls in a text, and display of untrusted text.
 
 Two forms: ``tags`` (``<search>words</search>``, thoughts before it) and ``json`` (``{"tool": ..., "query": "words"}``).
 Each environment has a :class:`Calls` that says which tools there are.
@@ -29,7 +29,7 @@ class Call(NamedTuple):
     """Action of an agent.
 
     Args:
-        tool: Which tool it calls, empty where the text is no call.
+        tool: Tool that it calls, empty if the text is no call.
         content: The argument of the call.
         problem: Why it is not a call.
     """

@@ -20,7 +20,7 @@ class Element(NamedTuple):
     Args:
         name: Name of the tag.
         content: Text between the tag and the first one that closes it.
-        start: Where the opening tag begins.
+        start: Start of the opening tag.
     """
 
     name: str

@@ -84,7 +84,7 @@ class _Known:
 
 @dataclass(frozen=True)
 class Thinking:
-    """How a model marks its thinking.
+    """Reasoning markers of a model.
 
     Args:
         marks: Pairs of marks that open and close it.
@@ -135,7 +135,7 @@ class Thinking:
 
         Args:
             text: An answer.
-            regions: Where the calls or actions in a text are.
+            regions: Positions of calls or actions in a text.
         """
         known = _Known(text, regions)
         place = seek = self._first_end(text, known)

@@ -31,7 +31,7 @@ class SearchClient(Retriever):
         url: Address of the server, such as ``http://127.0.0.1:8000``; ``/retrieve`` is added unless a path is given.
         token: Sent as ``Authorization: Bearer TOKEN`` unless empty.
         timeout: Seconds that one request may take.
-        retries: How often a failed request is sent again.
+        retries: Retries of a failed request.
 
     Raises:
         ConfigError: The address is none of a web server.

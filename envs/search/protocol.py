@@ -1,4 +1,4 @@
-"""How an agent writes searches and answers, and how passages are shown to it.
+"""Syntax of searches and answers, and display of passages.
 
 Two forms: ``tags`` (``<search>words</search>``, ``<answer>text</answer>``, thoughts before them; Search-R1, Jin et al.
 2025, arXiv 2503.09516) and ``json`` (``{"tool": "search", "query": "words"}``, ``{"tool": "answer", "text": ...}``).

@@ -21,7 +21,7 @@ def tried(once: Callable[[], T], retries: int, url: str, passing: tuple[type[Exc
 
     Args:
         once: Sends it.
-        retries: How often it is sent again.
+        retries: Number of retries.
         url: Its address, for the message.
         passing: Transient errors.
 

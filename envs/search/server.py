@@ -37,7 +37,7 @@ class SearchServer(JsonServer):
         port: Port to listen on; 0 selects a free one.
         token: Token that clients send as ``Authorization: Bearer TOKEN``; empty for none.
         max_connections: Connections, and so threads, at once; others are answered with status 503.
-        request_seconds: How long a request may take to arrive, and its answer to leave.
+        request_seconds: Timeout for receiving a request and sending its response.
 
     Raises:
         ConfigError: The address can be reached from outside and there is no token.

@@ -42,7 +42,7 @@ def place_row(picture: drawing.Picture, top: int, ranks: Sequence[str]) -> None:
 
     Args:
         picture: The picture, at least one card wide.
-        top: Where the cards begin, in pixels.
+        top: Position of the first card, in pixels.
         ranks: Visible cards.
     """
     step = CARD_WIDTH + GAP

@@ -201,7 +201,7 @@ class JavaObject:
     Args:
         pool: The pool.
         entry: Dotted name of the class to construct.
-        run: How to construct it, for classes that must take turns; by itself :meth:`JavaProcess.run`.
+        run: Factory, for classes that must take turns; by default :meth:`JavaProcess.run`.
 
     Raises:
         MissingExtra: There is no Java runtime.

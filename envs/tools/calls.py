@@ -1,4 +1,4 @@
-r"""How an agent writes tool calls and answers, and how the output of a tool is shown to it.
+r"""Syntax of tool calls and answers, and display of tool output.
 
 Two forms: ``tags`` (``<python>code</python>``, ``<answer>text</answer>`` or ``\boxed{text}``, thoughts before
 them) and ``json`` (``{"tool": "python", "code": "..."}``, ``{"tool": "answer", "text": "..."}``).

@@ -24,7 +24,7 @@ class Workbench:
     """Runs code piece by piece. When the variables are lost, everything starts afresh, including files.
 
     Args:
-        sandbox: Where sessions come from.
+        sandbox: Source of sessions.
     """
 
     def __init__(self, sandbox: Sandbox) -> None:

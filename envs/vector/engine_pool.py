@@ -61,7 +61,7 @@ class Lease(Generic[EngineT]):
     """A seat in an engine, until it is released or forgotten.
 
     Args:
-        pool: Where the seat is.
+        pool: Pool that the seat belongs to.
         host: The engine, started.
     """
 
@@ -97,10 +97,10 @@ class EnginePool(Generic[EngineT]):
 
     Args:
         start: Starts an engine, and returns when it can be used.
-        seats: How many leases one engine serves at a time.
-        spares: How many engines without a lease are kept warm.
+        seats: Maximum number of leases per engine.
+        spares: Number of unleased engines kept warm.
         starts_ahead: Whether so many are started in advance too, by a thread, so that a lease need not wait.
-        max_engines: How many engines there may be at a time.
+        max_engines: Maximum number of engines.
         memory_limit_mib: Memory above which an engine gets no new leases, and ends with its last one.
 
     Raises:
@@ -178,7 +178,7 @@ class EnginePool(Generic[EngineT]):
 
     @property
     def num_idle(self) -> int:
-        """How many engines are ready and have no lease."""
+        """Number of ready engines without a lease."""
         with self._changed:
             return sum(not host.taken and host.engine is not None for host in self._hosts)
 

@@ -23,8 +23,8 @@ class Packing:
     """Batches of one pair of spaces. Texts stay plain Python; other spaces take Gymnasium's way.
 
     Args:
-        observation_space: That of one slot.
-        action_space: That of one slot.
+        observation_space: State of one slot.
+        action_space: State of one slot.
     """
 
     def __init__(self, observation_space: gymnasium.Space[Any], action_space: gymnasium.Space[Any]) -> None:

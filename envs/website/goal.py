@@ -81,11 +81,11 @@ def sets(table: str, number: int, **cells: Cell) -> tuple[Wanted, ...]:
 
 
 class Verdict(NamedTuple):
-    """How far a goal is reached.
+    """Progress towards a goal.
 
     Args:
         held: For each thing wanted, whether it is so.
-        unasked: How many other things have changed.
+        unasked: Number of other changes.
     """
 
     held: tuple[bool, ...]

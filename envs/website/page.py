@@ -19,7 +19,7 @@ class Piece(NamedTuple):
         kind: What it is.
         label: Its text; for a field, list or box the name of its value.
         number: Its number on the page; 0 for text.
-        href: Where a link leads.
+        href: Target of a link.
         form: Which form of the page it belongs to.
         value: Value; ``yes`` or ``no`` for a box.
         options: Options of a list.

@@ -67,9 +67,9 @@ class Slot:
     def __init__(self, site: Site, store: Store) -> None:
         self.site, self.store = site, store
         self.posts = 0
-        """How many changes have been asked for."""
+        """Number of requested changes."""
         self.target = ""
-        """Where the last of them led to."""
+        """Result of the last of them."""
         self.lock = threading.Lock()
 
     def page(self, path: str, base: str) -> str:

@@ -110,7 +110,7 @@ class Course(Game, ABC):
         self.nights: list[tuple[int, int, int]] = []
         """Target, protected seat and victim of every night."""
         self.exiles: list[int] = []
-        """Who was exiled on each day, NOBODY if nobody was."""
+        """Seat exiled on each day, NOBODY if none."""
         self.checks: list[int] = []
         """Whom the seer has looked at."""
         self._due, self._is_due = [0.0] * self.num_seats, False

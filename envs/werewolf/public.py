@@ -29,7 +29,7 @@ class Fact(NamedTuple):
             ``seen`` (the seer reads), ``tally`` or ``said``.
         seats: Whom it is about: the pack, the living, the dead, the seat that was seen, those in a run-off, or those
             that are called wolves or suspected.
-        seat: Who died in the vote, or who speaks; -1 for nobody.
+        seat: Seat that died in the vote, or that speaks; -1 for nobody.
         votes: Votes by seat.
         calls: Claims of a seer: True for a wolf, False for a clear seat.
         is_claim: Whether a speaker claims to be the seer, or the seat that was seen is a werewolf.

@@ -23,7 +23,7 @@ class Past(NamedTuple):
     Args:
         roles: Role of every seat.
         nights: Target, protected seat and victim of every night.
-        exiles: Who was exiled on every day, NOBODY if nobody was.
+        exiles: Seat exiled on every day, NOBODY if none.
         checks: Whom the seer has looked at.
         doctor_self: Whether the doctor may protect itself.
         doctor_repeat: Whether the doctor may protect the same seat in two nights running.
@@ -51,7 +51,7 @@ def other_world(past: Past, seat: int, generator: np.random.Generator) -> World 
 
     Args:
         past: The true world.
-        seat: Whose knowledge counts: its own lines and the public ones.
+        seat: Seat whose knowledge counts: its own lines and the public ones.
         generator: Samples the world.
     """
     free = _unknown(past, seat)

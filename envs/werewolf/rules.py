@@ -91,7 +91,7 @@ def next_speaker(
     Args:
         bids: Bid of every living seat, from 0 to 4.
         last_speech: Last utterance of the day, empty if there is none.
-        spoken: How often each seat has spoken today.
+        spoken: Number of speeches of each seat today.
         generator: Breaks remaining ties.
 
     Returns:

@@ -53,16 +53,15 @@ class ArCHerConfig(ClippedConfig):
     gamma: float = 0.95
     """Discount per turn."""
     slow_rate: float = 0.1
-    """How far the slow copy of the critic moves towards it after each of its updates from the replay, and at the end of
-    an iteration."""
+    """Update rate of the slow critic after each of its replay updates, and at the end of an iteration."""
     critic_iterations: int = 20
     """Iterations at the beginning in which only the critic is trained."""
     critic_updates: int = 1
     """Updates of the critic an iteration: 1 is made with the policy, the others follow from the replay."""
     replay_turns: int = 100_000
-    """How many turns of earlier iterations are kept for the critic; 0 for none."""
+    """Number of turns of earlier iterations kept for the critic; 0 for none."""
     replay_ratio: int = 4
-    """How many replayed turns Q learns from for each fresh one."""
+    """Number of replayed turns per fresh one for Q."""
     expectile: float = 0.5
     """Above 0.5, V leans towards the better actions, as in implicit Q-learning; 0.5 is the mean."""
     value_coef: float = 1.0
@@ -204,7 +203,7 @@ class ArCHer(ClippedMethod[ArCHerConfig]):
         """Return ``replay_ratio`` turns of the replay for each of ``count`` fresh ones.
 
         Args:
-            count: How many fresh ones there are.
+            count: Number of fresh turns.
             update: Number of the update, of those that follow the batch.
         """
         if not self.replay:

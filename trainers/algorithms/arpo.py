@@ -40,13 +40,13 @@ class ARPOConfig(OutcomeConfig):
     episodes_per_group: int = 16
     """Episodes of a group, branches included; a rollout's group size is how many it begins with."""
     entropy_weight: float = 0.2
-    """How much a rise of entropy raises the chance to branch."""
+    """Weight of a rise of entropy in the branching probability."""
     threshold: float = 0.5
     """An episode branches where a uniform number, less the weighted rise of entropy, is at most that."""
     entropy_tokens: int = 20
-    """How many first tokens of a turn its entropy is averaged over."""
+    """Number of first tokens of a turn over which its entropy is averaged."""
     branches_per_turn: int = 1
-    """Most episodes that branch off at one turn."""
+    """Maximum number of branches at one turn."""
     ddof: int = 1
     """1 for the sample standard deviation, 0 for the population's."""
     epsilon: float = 1e-6

@@ -33,11 +33,11 @@ class DAPOConfig(GroupConfig):
     dual_clip: float = 10.0
     """Maximum ratio for negative advantages; 0 for no bound."""
     max_rounds: int = 10
-    """How often an iteration may play before it trains on the groups that it has; 1 switches dynamic sampling off."""
+    """Maximum rollouts of an iteration before it trains on the available groups; 1 disables dynamic sampling."""
     overlong_limit: int = 0
     """Longest completion in tokens, at which the penalty is full; 0 for no penalty."""
     overlong_buffer: int = 1
-    """How many tokens before that length the penalty begins."""
+    """Number of tokens before that length at which the penalty starts."""
     overlong_factor: float = 1.0
     """The full penalty, taken from the reward of the turn."""
 

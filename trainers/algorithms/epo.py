@@ -46,7 +46,7 @@ class EPOConfig:
     alpha: float = 0.1
     """Weight of the penalty for leaving the range, beside the schedule."""
     decay: float = 3.0
-    """How fast the schedule of the penalty falls from 2 towards 1."""
+    """Decay rate of the penalty's schedule from 2 towards 1."""
     form: Form = "hinge"
     """The penalty: a differentiable distance, an indicator without gradient, or all that the released code does."""
     released_level: Level = "token"

@@ -39,9 +39,9 @@ class HGPOConfig(GroupConfig):
     over: Over = "rows"
     """Unit of mean and standard deviation of the base group: a trajectory, or a turn, as in the released code."""
     history: int = 2
-    """How many earlier anchors a turn may have in common with others; 0 compares by the current anchor alone."""
+    """Maximum number of earlier anchors shared with other turns; 0 compares by the current anchor only."""
     alpha: float = 1.0
-    """How much more longer histories weigh: 0 weighs all the same."""
+    """Exponent of the weight of longer histories: 0 for equal weights."""
     weight_offset: int = 1
     """1 weighs histories of 1, 2, 3 anchors by 2, 3, 4 as the released code does; 0 by 1, 2, 3 as the paper does."""
     gamma: float = 0.95

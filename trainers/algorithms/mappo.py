@@ -39,7 +39,7 @@ class MAPPOConfig(ClippedConfig):
     value_coef: float = 1.0
     """Weight of the value loss, which is half of a squared error of normalised returns."""
     value_clip: float = 0.2
-    """How far the critic may move from its old value before the loss stops rewarding it; 0 for no limit."""
+    """Clip range of the value around its old value; 0 for no limit."""
     value_decay: float = 0.99
     """Weight of the old mean and deviation of returns in an update; 0 uses only the batch."""
     buckets: int = 4096

@@ -28,7 +28,7 @@ class POADConfig(CriticConfig):
     entropy_coef: float = 0.01
     """Weight of the entropy bonus."""
     value_clip: float = 0.2
-    """How far the critic may move from its old value before the loss stops rewarding it; 0 for no limit."""
+    """Clip range of the value around its old value; 0 for no limit."""
     gamma: float = 0.95
     """Discount from one turn to the next; inside of a turn there is none."""
     lam: float = 0.95

@@ -38,7 +38,7 @@ class ReplayConfig:
     capacity: int = 64
     """Successes, or groups with one, that are kept; the oldest go first."""
     per_iteration: int = 4
-    """Most of them that an iteration replays."""
+    """Maximum number of replays per iteration."""
     max_staleness: int = 20
     """Iterations after which one is forgotten."""
 
@@ -56,7 +56,7 @@ class Kept:
     Args:
         episodes: The episodes.
         iteration: When they were played.
-        uses: How often they were replayed.
+        uses: Number of replays.
     """
 
     episodes: Group

@@ -43,7 +43,7 @@ class TurnPPOConfig(CriticConfig):
     normalisation: Normalisation = "trajectory"
     """Over what the policy loss is averaged, once each turn's surrogate is shared out among its tokens."""
     value_position: ValuePosition = "turn_start"
-    """Where the critic is read and trained: before the turn's first token, or before its last one."""
+    """Position of the critic's value: before the turn's first token, or before its last one."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

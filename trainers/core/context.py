@@ -47,7 +47,7 @@ def masked(table: TurnTable, trajectories: Sequence[Trajectory], exclusion: Excl
     Args:
         table: The table of the trajectories.
         trajectories: Result of :func:`kept`.
-        exclusion: How to handle what was cut off.
+        exclusion: Handling of truncated episodes and completions.
     """
     if "mask" not in exclusion:
         return table

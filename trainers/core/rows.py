@@ -315,8 +315,8 @@ def token_cost(tokens: int, seen: int) -> float:
     cost nothing here: no more of them are held than those of one chunk, however many positions are read.
 
     Args:
-        tokens: How many go through the network together.
-        seen: How many of them each attends over, masked ones included.
+        tokens: Number that share a forward pass.
+        seen: Number of tokens each attends over, masked ones included.
 
     >>> token_cost(2048, 512), token_cost(16_384, 8192)
     (2048.0, 32768.0)
@@ -345,7 +345,7 @@ def micro_batches(
         batch: The batch.
         sequences: Numbers of the distinct sequences that are wanted.
         max_tokens: Tokens that go through a network together.
-        cut: How they are cut.
+        cut: Layout.
     """
     position = torch.full((len(batch.sequences),), -1, dtype=torch.long)
     found = []

@@ -47,7 +47,7 @@ def unpacked(content: Mapping[str, Any], branch: Branch | None = None) -> Trajec
 
     Args:
         content: Its result.
-        branch: Where in another episode it begins.
+        branch: Branching point in another episode.
     """
     plain = dict(content)
     pictures = [base64.b64decode(file) for file in plain.pop("packed_pictures")]

@@ -54,7 +54,7 @@ def flat_scores(
     Args:
         head: Module that maps hidden states to logits.
         hidden: Hidden states.
-        state: Which of them each read uses.
+        state: Index of the state used by each read.
         targets: The token after each read; -1 gives 0.
         temperature: The sampler's temperature; the logits are divided by it.
         with_entropy: Whether to return entropies too.

@@ -80,7 +80,7 @@ class Expected:
     """Values of the trainer for a probe.
 
     Args:
-        number: Which hand-over it is for.
+        number: Index of the weight sync.
         scores: As in :class:`Reading`.
         following: Log-probability of each token of the vocabulary behind each sequence, at the sampler's temperature.
     """
@@ -106,11 +106,11 @@ class Gaps(NamedTuple):
 
 @dataclass(frozen=True)
 class Limits:
-    """How far sound samplers may be from the trainer.
+    """Tolerance between sound samplers and the trainer.
 
     Args:
         most: The gaps that the format allows.
-        margins: How many times the usual gaps of the same sampler are allowed, once they are known.
+        margins: Allowed multiple of the sampler's usual gaps, once they are known.
         least: No limit is below these.
     """
 
@@ -148,13 +148,13 @@ _LIMITS = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """How a sampler compares with the trainer.
+    """Comparison of a sampler with the trainer.
 
     Args:
         faults: Description of the problem; empty if there is none.
         gaps: The differences of log-probabilities.
         moved: Root mean square of the trainer's change since the version that the sampler was last seen with.
-        share: How much of that change the sampler has made; None where rounding hides it, or nothing is known.
+        share: Share of that change made by the sampler; None if rounding hides it, or nothing is known.
     """
 
     faults: tuple[str, ...]
@@ -178,7 +178,7 @@ class Fingerprints:
     Args:
         sequences: The probe.
         temperature: The sampler's temperature.
-        limits: How far sound samplers may be from the trainer.
+        limits: Tolerance between sound samplers and the trainer.
     """
 
     def __init__(self, sequences: Sequence[Sequence[int]], temperature: float, limits: Limits) -> None:
@@ -226,7 +226,7 @@ class Fingerprints:
 
         Args:
             generate: Its core call.
-            score: How it scores sequences; None if it cannot, which leaves the sampled tokens alone.
+            score: Scoring function for sequences; None if unsupported, which leaves only the sampled tokens.
         """
         prompts = [ids for ids in self.sequences for _ in range(_DRAWS)]
         uniforms = [turn_uniforms(0, 0, number, 0, 1, "probe") for number in range(len(prompts))]

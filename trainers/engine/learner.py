@@ -42,7 +42,7 @@ class Learner:
         seed: Seed of the run, for sampling minibatches.
         merge_rows: False gives every turn its own sequence.
         iterations: Iterations of the whole run, for step sizes that fall until its end.
-        spread: How the networks lie on several ranks, which all get the same episodes; unless given, on one.
+        spread: Distribution of the networks over ranks, which all get the same episodes; one rank by default.
     """
 
     def __init__(

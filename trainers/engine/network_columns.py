@@ -29,8 +29,8 @@ class Networks:
         reference: A frozen policy, for methods that need its log-probabilities; the policy itself stands for what it
             is without its low-rank adapters.
         max_tokens: Tokens that go through a network together, padding included; 0 takes the layout's own number.
-        layout: How sequences go through a network.
-        spread: How the networks lie on the ranks.
+        layout: Layout of sequences.
+        spread: Distribution of the networks over ranks.
     """
 
     policy: Any
@@ -130,7 +130,7 @@ def sampled_logprobs(
         batch: The sequences.
         table: The table.
         network: The network.
-        networks: How sequences go through it.
+        networks: Layout of sequences.
         updates: The sequences of each update, which are cut into the same micro-batches as there.
     """
 

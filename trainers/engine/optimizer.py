@@ -62,7 +62,7 @@ def clip(parameters: Sequence[nn.Parameter], limit: float) -> float:
     """Return the norm of the gradients together, and scale them down to a limit; they stay as they are if not finite.
 
     Args:
-        parameters: Whose gradients.
+        parameters: Parameters of the gradients.
         limit: The largest norm.
     """
     groups = by_kind([parameter for parameter in parameters if parameter.grad is not None])

@@ -175,8 +175,8 @@ def prepare(
             through the network beside it.
         merge_rows: False gives every turn its own sequence; the loss and its gradient stay the same.
         max_tokens: Tokens that go through a network together, padding included; 0 takes the layout's own number.
-        layout: How sequences go through a network, see there; the loss and its gradient stay the same.
-        spread: How the networks lie on several ranks, which all have the same episodes; unless given, on one.
+        layout: Layout of sequences, see there; loss and gradient do not depend on it.
+        spread: Distribution of the networks over ranks, which all have the same episodes; one rank by default.
 
     Raises:
         ConfigError: Critic or reference is missing, the reference has another tokenizer, a turn's tokens and

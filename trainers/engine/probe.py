@@ -1,4 +1,4 @@
-"""How far the sampler's log-probabilities are from the trainer's, measured on a probe before anything is trained."""
+"""Gap between the log-probabilities of sampler and trainer, measured on a probe before training."""
 
 from __future__ import annotations
 

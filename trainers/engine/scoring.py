@@ -40,7 +40,7 @@ def score(
         sequences: Distinct sequences.
         temperature: The sampler's temperature; the logits are divided by it.
         with_entropy: Whether to return the entropy of each next-token distribution too, in nats.
-        layout: How the sequences go through the network.
+        layout: Layout of the sequences.
 
     Raises:
         ModelError: The network's logits are not its head times its last hidden states.

@@ -20,7 +20,7 @@ def aggregate(
 
     Args:
         losses: Loss of each token.
-        mask: Which tokens count; rows without one are not counted.
+        mask: Mask of tokens; rows without one are not counted.
         mode: ``token-mean``; ``seq-mean-token-sum``: sums of rows, averaged; ``seq-mean-token-mean``: means of rows,
             averaged; ``seq-mean-token-sum-norm``: sums of rows over ``constant``, averaged (verl 0.9);
             ``token-sum-norm``: the sum over ``constant``, not divided by the number of rows (what verl called

@@ -27,7 +27,7 @@ def over_segments(
     Args:
         values: A number for each token.
         segments: Segment of each token, a whole number from 0; None makes every token its own.
-        by: How the values of a segment are put together.
+        by: Reduction of the values of a segment.
 
     >>> over_segments(torch.tensor([1.0, 2.0, 6.0]), torch.tensor([0, 1, 1]), "mean")
     tensor([1., 4., 4.])

@@ -32,7 +32,7 @@ def group_statistics(
     Args:
         scores: One number an item.
         groups: Group of each item, in ``0 .. num_groups - 1``.
-        num_groups: How many groups there are; groups without an item get 0 everywhere.
+        num_groups: Number of groups; groups without an item get 0 everywhere.
         ddof: 1 for the sample standard deviation, 0 for that of the population.
 
     >>> group_statistics(torch.tensor([1.0, 3.0, 5.0]), torch.tensor([0, 0, 1]), 2, ddof=1).mean
@@ -66,7 +66,7 @@ def group_advantages(
     Args:
         scores: One number an item.
         groups: Group of each item, dense.
-        counted: Which items enter the statistics; None for all. Every group must have one.
+        counted: Mask of items in the statistics; None for all. Every group must have one.
         scale_by_std: Whether to divide.
         ddof: 1 for the sample standard deviation, 0 for that of the population.
         epsilon: Added to the standard deviation.

@@ -16,8 +16,8 @@ class ClippedSurrogate(NamedTuple):
     Args:
         loss: Minimised value.
         unclipped: The same without any clipping; carries the gradient that clipping takes away.
-        clipped: Where the clipped branch was chosen, so that the token has no gradient.
-        clipped_lower: Where the dual clip bounded the loss of a negative advantage.
+        clipped: Mask of tokens whose clipped branch was chosen, so that they have no gradient.
+        clipped_lower: Mask of tokens whose loss was bounded by the dual clip.
     """
 
     loss: Float[Tensor, "batch token"]
@@ -82,7 +82,7 @@ def value_loss(
         values: Critic now.
         old_values: Critic at the time of credit assignment.
         returns: Target; nan where the critic is not trained, which gives loss 0.
-        clip: How far the critic may move; 0 for no limit.
+        clip: Clip range of the value; 0 for no limit.
 
     >>> value_loss(torch.tensor([[1.0, 0.2]]), torch.zeros(1, 2), torch.ones(1, 2), clip=0.5).loss
     tensor([[0.1250, 0.3200]])

@@ -19,7 +19,7 @@ def whiten(
 
     Args:
         values: Any shape.
-        mask: Which entries count; None for all. The others are shifted and scaled by the same amounts.
+        mask: Mask of entries; None for all. The others are shifted and scaled by the same amounts.
         shift_mean: False keeps the mean.
     """
     weights = values.new_ones(values.shape) if mask is None else mask.to(values.dtype)

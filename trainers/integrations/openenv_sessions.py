@@ -49,7 +49,7 @@ class Session:
 
     Args:
         make: Makes the environment.
-        threads: Where the environment runs, always outside of the event loop.
+        threads: Thread pool of the environment, outside the event loop.
         limits: Limits of the server.
         first_seed: Seed of the first episode, unless the client names one.
     """

@@ -34,9 +34,9 @@ def numeric_env(
 
     Args:
         env_id: Its id.
-        encoding: How text becomes numbers: see :class:`turngym.envs.adapters.numeric.NumericView`.
+        encoding: Encoding of text as numbers: see :class:`turngym.envs.adapters.numeric.NumericView`.
         features: Length of the vector.
-        source: Which text is encoded.
+        source: Text to encode.
         actions: The menu: see :meth:`turngym.envs.adapters.numeric.Menu.of`.
         wrappers: Wrappers, the first innermost, each as in ``history:k=4``.
         **options: Options of the environment; ``image=True`` goes with ``encoding="image"`` and ``CnnPolicy``.

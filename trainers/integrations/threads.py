@@ -30,7 +30,7 @@ class Threads:
     Unlike in an executor, a thread that hangs is abandoned: another replaces it, and the process can exit.
 
     Args:
-        limit: How many functions run at once, at least 1.
+        limit: Maximum number of concurrent functions, at least 1.
 
     >>> threads = Threads(2)
     >>> asyncio.run(threads.run(sum, [1, 2]))

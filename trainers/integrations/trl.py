@@ -138,7 +138,7 @@ class Rollout:
         format: Name of the action format: ``tag``, ``boxed``, ``json`` or ``plain``.
         max_new_tokens: Longest answer of one turn.
         legal_actions: List the legal actions with each observation.
-        generate: How answers are sampled; None takes the trainer's model, in this process.
+        generate: Sampler; None for the trainer's model, in this process.
         seed: Seed of the sampling.
     """
 

@@ -75,7 +75,7 @@ class TurngymEnvConfig(vf.EnvConfig):  # type: ignore[misc]
     """Options of the environment, on the command line ``--env.NAME``."""
 
     player: vf.AgentConfig = vf.AgentConfig(runtime=SubprocessConfig())
-    """Who plays; always on this machine, since an episode is only a conversation."""
+    """Agent; always local, since an episode is only a conversation."""
     format: str = AUTO
     """Name of the action format of the completions: tag, boxed, json or plain."""
     legal_actions: bool = False

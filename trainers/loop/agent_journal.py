@@ -43,7 +43,7 @@ class EpisodeJournal:
     """Keeps episodes on disk as soon as they have finished.
 
     Args:
-        folder: Where.
+        folder: Path.
         iteration: Iteration that a run begins or goes on with.
 
     Raises:

@@ -42,7 +42,7 @@ class Exported:
     """Written data.
 
     Args:
-        folder: Where it lies.
+        folder: Path.
         iteration: Iterations of training that are in it.
         base: The model that adapters belong to; empty for a whole model.
         dtype: Format of the weights.

@@ -39,7 +39,7 @@ class FirstPlays(TaskSource):
 
     @property
     def has_expert(self) -> bool:
-        """That of the task."""
+        """Value of the task."""
         return bool(self._tasks) and self.task.has_expert
 
     @property

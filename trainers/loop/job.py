@@ -82,7 +82,7 @@ def train(
         config: Settings; on resume those in the run folder count, except for those that only bound memory.
         run_dir: The run folder, new unless ``resume``.
         resume: Continue an interrupted run.
-        console: Where progress is shown.
+        console: Progress display.
         watch: Called with the policy after every iteration.
 
     Raises:

@@ -51,7 +51,7 @@ def probabilities(shares: Sequence[float], matching: Matching) -> list[float]:
 
 
 class Result(NamedTuple):
-    """How a game ended for the learner.
+    """Result of a game for the learner.
 
     Args:
         opponent: Name of the opponent.
@@ -132,7 +132,7 @@ class Matchmaking:
         """Write the records of the newest checkpoint, and remove those of checkpoints that are gone.
 
         Args:
-            folder: Where records lie.
+            folder: Folder of records.
             kept: Iterations of the checkpoints, ascending.
         """
         folder.mkdir(parents=True, exist_ok=True)

@@ -19,7 +19,7 @@ class PastSelves:
     """The newest frozen copies, by name; ``past-000020`` is the policy that iteration 20 began with.
 
     Args:
-        keep: How many.
+        keep: Number.
         every: Iterations between them.
     """
 
@@ -53,7 +53,7 @@ class PastSelves:
         """Write the copies that are not in a folder yet, and remove those that no checkpoint needs.
 
         Args:
-            folder: Where copies lie.
+            folder: Folder of copies.
             oldest_checkpoint: Iteration of the oldest checkpoint that a run may go back to.
         """
         if not self.keep:
@@ -73,7 +73,7 @@ class PastSelves:
         """Restore the copies of a checkpoint.
 
         Args:
-            folder: Where copies lie.
+            folder: Folder of copies.
             model: A model of the same shape.
             iteration: Iteration of the checkpoint.
 

@@ -21,8 +21,8 @@ class Part:
     """One of several parts of an iteration's groups, as equal as possible and in their order.
 
     Args:
-        index: Which one, from 0.
-        count: How many there are.
+        index: Index, from 0.
+        count: Number of them.
 
     >>> [list(Part(index, 3).slice(range(7))) for index in range(3)]
     [[0, 1], [2, 3], [4, 5, 6]]

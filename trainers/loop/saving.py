@@ -21,7 +21,7 @@ from turngym.trainers.report.diagnosis import DISK, kind_of
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is.
+    """Progress of a run.
 
     Args:
         iteration: Iterations that are done.

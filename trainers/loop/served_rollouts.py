@@ -74,7 +74,7 @@ class ServedRollouts:
     Args:
         model: The policy.
         pool: The servers.
-        sync: How they get weights.
+        sync: Transport of weights.
         weights_of: Returns what is handed over of a model.
         weights_check: Compares servers with the policy.
         version: Returns the number of the policy, where the model does not know it.

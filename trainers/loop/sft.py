@@ -33,7 +33,7 @@ class DemonstrationAgent(Agent):
 
     Args:
         student: The agent whose prompts and answer format are used.
-        expert: Who picks the actions; the environment's solver by default.
+        expert: Demonstrator; the environment's solver by default.
     """
 
     def __init__(self, student: ModelAgent, expert: Agent | None = None) -> None:
@@ -106,7 +106,7 @@ class SupervisedLearner:
         trajectories: The fixed demonstrations.
         config: Step size and batch.
         seed: Seed of the order of the batches.
-        layout: How sequences go through the network.
+        layout: Layout of sequences.
         max_micro_batch_tokens: Tokens that go through the network together, padding included; 0 takes 16,384.
         gradient_checkpointing: Keep only the input of each layer for the backward pass.
 

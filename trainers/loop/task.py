@@ -79,9 +79,9 @@ class TaskSource(ABC):
         Args:
             model: The policy.
             iteration: Number of the iteration.
-            attempt: How often the iteration has gathered before.
+            attempt: Number of earlier rollouts of the iteration.
             greedy: Play each instance once, with greedy decoding.
-            part: Which of its groups.
+            part: Index of its group.
         """
 
     def branch(self, model: LanguageModel, iteration: int, branches: Sequence[Branch], first: int) -> list[Trajectory]:
@@ -90,7 +90,7 @@ class TaskSource(ABC):
         Args:
             model: The policy.
             iteration: Number of the iteration.
-            branches: Where to begin.
+            branches: Initial position.
             first: Number of earlier branched episodes of the iteration.
 
         Raises:

@@ -54,7 +54,7 @@ class Trainer:
         config: Settings of the run.
         model: The policy.
         learner: Owns the weights and the optimiser.
-        task: Where trajectories come from.
+        task: Source of trajectories.
         folder: The run folder.
         evaluate: Returns metrics of the current policy; called every ``config.evaluation.every`` iterations,
             on every rank.

@@ -31,7 +31,7 @@ class Follower:
         self.sampler = sampler
         self.model = model
         self.loads = 0
-        """How often weights were passed on."""
+        """Number of weight syncs."""
         self._state: tuple[object, ...] = ()
         format = sampler.config.dtype
         self._format = format if format in ("float32", "bfloat16", "float16") else "auto"
@@ -81,7 +81,7 @@ def vllm_rollouts(
     Args:
         model: The policy.
         source: A folder or hub name with a model of its shape.
-        config: How vLLM is started.
+        config: vLLM settings.
         temperature: Temperature of the rollouts.
     """
     sampler = VllmSampler(source, config, model.stop_ids)

@@ -26,7 +26,7 @@ class WrappedTask(TaskSource, Generic[TaskT]):
 
     @property
     def has_expert(self) -> bool:
-        """That of the task."""
+        """Value of the task."""
         return self.task.has_expert
 
     @property

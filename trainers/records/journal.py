@@ -26,7 +26,7 @@ class Journal:
     process, and flushed to disk every second or on demand, so that they survive that of the machine.
 
     Args:
-        folder: Where the segments lie; made with the first record.
+        folder: Folder of segments; created with the first record.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -57,7 +57,7 @@ class RunData:
 
     @property
     def mode(self) -> str | None:
-        """How actions were picked in the evaluations that the headline is about: sampled if both kinds serve."""
+        """Action selection in the headline's evaluations: sampled if both kinds are available."""
         stages: tuple[tuple[Stage, ...], ...] = (("before", "after"), ("after",), ("before",), ("control",))
         for wanted in stages:
             for mode in MODES:
@@ -160,7 +160,7 @@ class Difference:
     Args:
         estimate: The mean difference with its interval.
         first: Mean success of the first policy over these instances.
-        second: That of the second.
+        second: Value of the second.
         gained: Instances where the first did better.
         lost: Instances where it did worse.
         unmatched: Instances that only one of them played.
@@ -217,7 +217,7 @@ def difference_from(run: RunData, other: Stage, mode: str) -> Difference | None:
 
 
 class HeldOut(NamedTuple):
-    """How the evaluated instances relate to those of training.
+    """Relation of the evaluated instances to those of training.
 
     Args:
         distinct: Distinct instances over all evaluations.

@@ -76,7 +76,7 @@ def load_reward_model(folder: Path, options: Mapping[str, Any] | None = None, na
     """Return a fitted reward model from its folder.
 
     Args:
-        folder: Where it was saved.
+        folder: Path of the saved model.
         options: Settings that differ from the saved ones.
         name: Required type; any if empty.
 

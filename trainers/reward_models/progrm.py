@@ -35,7 +35,7 @@ class ProgRMConfig(FittedConfig):
     match: str = "action"
     """Steps of a recipe: canonical actions (``action``), or the resulting states (``state``)."""
     scope: str = "task"
-    """Whose solved episodes make recipes: those of the same ``task``, or of the whole ``environment``."""
+    """Solved episodes that form recipes: of the same ``task``, or of the whole ``environment``."""
     max_recipes: int = 4
     """Maximum number of recipes per task, one per route."""
     similarity: float = 0.5

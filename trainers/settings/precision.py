@@ -41,7 +41,7 @@ def chosen_precision(name: str, device: torch.device) -> Precision:
 
     Args:
         name: A precision.
-        device: Where the network lies.
+        device: Device of the network.
 
     Raises:
         ConfigError: The device lacks it.

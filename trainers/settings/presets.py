@@ -173,7 +173,7 @@ def preset_for(parameters: int, has_adapters: bool = False) -> Choice:
     """Return the preset for a model by its number of parameters.
 
     Args:
-        parameters: How many it has.
+        parameters: Number of them.
         has_adapters: Whether low-rank adapters were asked for.
 
     >>> preset_for(494_032_768)

@@ -1,4 +1,4 @@
-"""Where rollouts are played with Ray."""
+"""Ray rollouts."""
 
 from __future__ import annotations
 

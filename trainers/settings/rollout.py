@@ -135,7 +135,7 @@ class RolloutConfig:
 
     @property
     def order(self) -> Literal["lockstep", "continuous"]:
-        """How slots wait for one another: asynchronous rollouts without staleness are those of ``lockstep``."""
+        """Synchronisation of slots: asynchronous rollouts without staleness are ``lockstep``."""
         if self.schedule == "async":
             return "continuous" if self.max_staleness else "lockstep"
         return self.schedule
@@ -147,5 +147,5 @@ class RolloutConfig:
 
     @property
     def staleness(self) -> int:
-        """Most iterations that rollouts run ahead of the learner."""
+        """Maximum iterations of rollouts ahead of the learner."""
         return self.max_staleness if self.schedule == "async" else 0

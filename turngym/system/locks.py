@@ -30,7 +30,7 @@ _FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_
 
 @dataclass(frozen=True)
 class Holder:
-    """Who holds a folder.
+    """Holder of a folder.
 
     Args:
         pid: Number of the process.

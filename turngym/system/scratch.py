@@ -52,7 +52,7 @@ def remove_dead(parent: Path, own: Path) -> list[Path]:
     """Remove the folders of processes that have ended, and return them; those of others users and in use stay.
 
     Args:
-        parent: Where they are.
+        parent: Paths.
         own: This process's folder.
     """
     removed = []

@@ -35,10 +35,10 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def resumable(folder: Path | None, finished: str) -> Iterator[None]:
-    """Where a disk is full, say which folder is concerned and that ``--resume`` goes on.
+    """Add the folder and a hint on ``--resume`` to errors of a full disk.
 
     Args:
-        folder: Where the finished parts lie; None where they are kept in memory alone.
+        folder: Folder of finished parts; None keeps them in memory.
         finished: Contents of the folder, such as ``"episodes"``.
 
     Raises:

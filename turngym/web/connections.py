@@ -37,7 +37,7 @@ class Connections:
         """Count a new connection; None if the server is full of connections that are all in use.
 
         Args:
-            peer: Where it comes from.
+            peer: Source.
             close: Closes it.
             is_idle: Returns whether it waits for a request.
         """

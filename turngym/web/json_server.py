@@ -25,7 +25,7 @@ from turngym.web.open_files import allowed_connections
 from turngym.web.request_reader import PIECE, RequestReader, UntilDeadline
 
 IDLE_SECONDS = 300.0
-"""How long a connection may wait for its next request."""
+"""Idle timeout of a connection."""
 _ACCEPT_SECONDS = 0.05
 _FULL = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
@@ -43,7 +43,7 @@ class JsonServer(ThreadingHTTPServer):
         token: Token that clients send as ``Authorization: Bearer TOKEN``; empty for none.
         max_connections: Connections, and so threads, at once; fewer where the system allows fewer open files. If all
             are being answered, others get status 503.
-        request_seconds: How long a request may take to arrive, and its answer to leave.
+        request_seconds: Timeout for receiving a request and sending its response.
 
     Raises:
         ConfigError: The address can be reached from outside and there is no token, or a limit makes no sense.
@@ -234,7 +234,7 @@ class JsonHandler(BaseHTTPRequestHandler):
         """Return the body of the request; None if it has no length or is too large, and the connection is to be closed.
 
         Args:
-            largest: Most bytes.
+            largest: Maximum number of bytes.
         """
         length = self.headers.get("Content-Length", "")
         if not (length.isascii() and length.isdecimal()) or len(length) > 19 or int(length) > largest:

@@ -24,7 +24,7 @@ _MOST_EXACT = 2**53
 
 @dataclass(frozen=True)
 class ActionFormat:
-    """How an action is written inside a completion.
+    """Action format within a completion.
 
     Args:
         name: Name of the format.

@@ -1,4 +1,4 @@
-"""Which turns count as taken from the same state: exact, normalised or similar anchors."""
+"""Equality of states for turns: exact, normalised or similar anchors."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class History(TextWrapper):
 
     Args:
         env: The environment.
-        k: How many earlier turns are shown, at least 0; None for all of them.
+        k: Number of earlier turns shown, at least 0; None for all.
         max_chars: The oldest turns are left out where the text would become longer; the current observation is never
             cut. None for no limit.
 

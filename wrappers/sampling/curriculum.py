@@ -23,8 +23,8 @@ def next_level(
     Args:
         level: The level that the results are from.
         results: 1 for each episode that was solved and 0 for each that was not, the latest last.
-        num_levels: How many levels there are.
-        window: How many of the latest episodes count; with fewer, the level stays.
+        num_levels: Number of levels.
+        window: Number of latest episodes that count; with fewer, the level stays.
         raise_at: Share of solved episodes from which the next level follows.
         lower_at: Share up to which the level before follows; None to never go back.
 
@@ -52,7 +52,7 @@ class Curriculum(TextWrapper):
         env: The environment. With levels it was made by ``gymnasium.make``; wrappers around it stay, around any level.
         levels: For each level a registered id, or a dict of options, in which ``"id"`` may name another id. Without
             levels the environment is the only one.
-        window: How many of the latest episodes of a level count, at least 1.
+        window: Number of latest episodes of a level that count, at least 1.
         raise_at: Share of solved episodes from which on the next level follows, in (0, 1].
         lower_at: Share up to which the level before follows, less than ``raise_at``; None to never go back.
         start: The first level.
@@ -121,7 +121,7 @@ class Curriculum(TextWrapper):
 
     @property
     def num_levels(self) -> int:
-        """How many levels there are."""
+        """Number of levels."""
         return len(self._levels)
 
     def _level_of(self, options: Mapping[str, Any]) -> int:

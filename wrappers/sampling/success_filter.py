@@ -29,7 +29,7 @@ class SuccessFilter(TextWrapper):
         high: Largest share, in [``low``, 1].
         num_seeds: Number of seeds to sample from where there is no data set.
         first_seed: The first of them.
-        window: How many of the latest episodes of a task count.
+        window: Number of latest episodes of a task that count.
         min_episodes: With fewer episodes a task is always eligible.
         explore: Probability of sampling from all tasks.
 

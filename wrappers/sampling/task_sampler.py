@@ -22,7 +22,7 @@ class TaskSampler:
         tasks: The tasks to sample from; at least one, all different.
         low: Smallest share, in [0, 1].
         high: Largest share, in [``low``, 1].
-        window: How many of the latest episodes of a task count, at least 1.
+        window: Number of latest episodes of a task that count, at least 1.
         min_episodes: With fewer episodes a task is always eligible, at least 1.
         explore: Probability of sampling from all tasks, so that a task outside the interval can return.
         seed: Sampling seed.

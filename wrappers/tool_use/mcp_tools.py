@@ -27,7 +27,7 @@ class McpServer:
     Args:
         command: The program and its arguments.
         environment: Its environment variables; a few harmless ones unless given.
-        start_seconds: How long the server may take to start.
+        start_seconds: Timeout for the start of the server.
 
     Raises:
         MissingExtra: The package mcp is missing.

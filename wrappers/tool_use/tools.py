@@ -124,12 +124,12 @@ class Tools(TextWrapper):
 
     @property
     def turn(self) -> int:
-        """How many turns of the episode were taken, calls included."""
+        """Number of turns of the episode, including calls."""
         return super().turn + len(self.state["calls"])
 
     @property
     def num_calls(self) -> int:
-        """How many calls there were in this episode."""
+        """Number of calls in this episode."""
         return len(self.state["calls"])
 
     def on_step(self, step: StepResult) -> tuple[float, bool]:

@@ -41,7 +41,7 @@ class PolicyClient:
     """A server of a policy; safe to use from several threads.
 
     Args:
-        url: Where it is.
+        url: Location.
         key: Its key; empty sends none.
         model: Name of the model or adapter to sample with; empty for the server's own.
     """

@@ -1,4 +1,4 @@
-"""How servers sample for a training run; imports neither vLLM nor torch."""
+"""Settings of servers for sampling in training; imports neither vLLM nor torch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_SERVERS = 1024
 
 @dataclass(frozen=True)
 class ServedConfig:
-    """How servers sample for a training run.
+    """Settings of servers for sampling in training.
 
     Args:
         sync: Transport of new weights. ``folder``: files in a shared folder, which always works. ``adapter``: only

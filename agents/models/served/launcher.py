@@ -26,7 +26,7 @@ _CPU_CACHE = 1.0
 
 @dataclass(frozen=True)
 class ServerCommand:
-    """How a server is started.
+    """Start of a server.
 
     Args:
         source: A model folder or a hub name.
@@ -100,7 +100,7 @@ class OwnServer:
     """A server that this process starts, and starts again after it ended.
 
     Args:
-        command: How it is started.
+        command: vLLM settings.
         log: File that its output is appended to.
     """
 

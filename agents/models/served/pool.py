@@ -32,7 +32,7 @@ class Affinity:
     """Remembers by whom the blocks of prompts were computed last, the longest unused ones being forgotten.
 
     Args:
-        most: Most blocks.
+        most: Maximum number of blocks.
 
     >>> affinity = Affinity()
     >>> affinity.note(range(300), 1)
@@ -75,7 +75,7 @@ def _blocks(prompt: Sequence[int]) -> Iterator[bytes]:
 
 
 _IMBALANCE = 1.25
-"""Most load of a server that knows a prompt's beginning, as a multiple of the mean."""
+"""Maximum load, relative to the mean, of a server preferred for its cached prefix."""
 
 
 class ServerPool:

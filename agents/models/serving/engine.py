@@ -125,7 +125,7 @@ class Engine:
     def between(self, change: Callable[[], Any]) -> Any:
         """Run something in the engine's thread while no completion is on its way, and return its result.
 
-        Whatever it raises is raised here.
+        Re-raises its exceptions.
         """
         future: Future[Any] = Future()
         with self._changed:
@@ -145,7 +145,7 @@ class Engine:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many completions wait, and how many are on their way."""
+        """Numbers of waiting and running completions."""
         with self._changed:
             return {"waiting": len(self._queue), "running": len(self._jobs)}
 

@@ -57,7 +57,7 @@ class Limits:
 
     Args:
         words: Tokens are below this number.
-        longest: Most tokens of a prompt and its completion.
+        longest: Maximum tokens of a prompt and its completion.
     """
 
     words: int

@@ -30,7 +30,7 @@ from turngym.errors import TurngymError
 from turngym.web.json_server import JsonHandler, JsonServer
 
 _LOOK_SECONDS = 0.25
-"""How often a connection is looked at while its completion is on its way: it may have been closed."""
+"""Seconds between checks for a closed connection while its completion is running."""
 _MODES = ("abort", "wait", "keep")
 Body = Mapping[str, Any]
 

@@ -26,7 +26,7 @@ class Admitted:
     Args:
         request: The request.
         leader: A request of the same batch whose beginning it takes over once that one is prefilled.
-        shared: How many tokens it takes over then.
+        shared: Number of shared tokens.
     """
 
     request: Running

@@ -17,7 +17,7 @@ from turngym.agents.models.sessions.slots import Slots
 _CHUNK = 512
 """Longest piece of a sequence that goes through the network at once."""
 _BATCH_TOKENS = 4096
-"""Most tokens of a pass, padding included."""
+"""Maximum tokens of a pass, padding included."""
 
 
 class Forward:

@@ -16,7 +16,7 @@ Rows: TypeAlias = "slice | Tensor"
 
 
 class Place:
-    """Where the keys of the next forward pass are written, and what it reads.
+    """Cache positions written and read by the next forward pass.
 
     Args:
         rows: The rows of the memory that are in the batch: a slice is read in place, an index is copied.

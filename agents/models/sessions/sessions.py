@@ -34,7 +34,7 @@ class Sessions:
     Args:
         network: A causal language model, see :func:`~turngym.agents.models.sessions.memory.can_be_kept`.
         stop_ids: Tokens that end a completion; the one sampled is part of it.
-        budget: Most tokens that the cache holds.
+        budget: Capacity of the cache in tokens.
         max_rows: Completions that are sampled together.
     """
 

@@ -1,4 +1,4 @@
-"""Which tokens each row of the memory holds, when it was used last, and which one makes room."""
+"""Bookkeeping of the cache: tokens and last use of each row, and eviction."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ class Store:
 
     Args:
         num_layers: Layers of the network.
-        budget: Most tokens that the memory holds, rows times columns.
+        budget: Capacity of the memory in tokens, rows times columns.
     """
 
     def __init__(self, num_layers: int, budget: int) -> None:

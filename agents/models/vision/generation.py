@@ -39,7 +39,7 @@ def generate_with_pictures(
 
     Args:
         network: A model that takes pictures.
-        takes: How it takes them.
+        takes: Image handling.
         prompts: Token ids with all placeholders.
         pictures: PNG files of each prompt, in the order of their placeholders.
         uniforms: One array of at least ``max_new_tokens`` numbers for each prompt.

@@ -1,4 +1,4 @@
-"""How a model takes pictures: the tokens that stand for one in a prompt, and the tensors beside the prompt."""
+"""Image handling of a model: placeholder tokens in a prompt, and the tensors passed with it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Inputs: TypeAlias = dict[str, Tensor]
 
 
 class PictureInputs(ABC):
-    """How one family of models takes pictures.
+    """Image handling of one family of models.
 
     A prompt with pictures is a sequence of ids in which each picture is a fixed number of placeholders, and the
     pictures themselves, as PNG files, in the same order.
@@ -156,7 +156,7 @@ def picture_inputs(config: PretrainedConfig, source: str, tokenizer: PreTrainedT
 
     Args:
         config: Its configuration.
-        source: Where it came from.
+        source: Origin.
         tokenizer: Its tokenizer.
 
     Raises:

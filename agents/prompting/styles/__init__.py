@@ -67,7 +67,7 @@ class EpisodeMemory:
     Args:
         turns: The turns that can still be shown.
         left_out: Actions of the turns that prompts no longer show and no summary covers.
-        gap: How many of ``turns`` come before those.
+        gap: Number of turns before ``turns``.
         summary: Summary of turns that are not in ``turns``.
         lessons: Reflections on earlier attempts.
         tries: Earlier tries at the same task, in order.

@@ -25,7 +25,7 @@ def environment_as_trained(
     """Return options and wrappers of an environment, with those of an agent's training where none are given.
 
     Args:
-        agent: How the agent was asked for.
+        agent: Specification of the agent.
         env: The environment as it was asked for; the training counts only if it was on this one.
         options: Options that were given.
         wrappers: Wrappers that were given; with none, those of the training are put around.
@@ -46,7 +46,7 @@ def tell(
     """Print on standard error, in one line, how an agent's model was trained and what differs here.
 
     Args:
-        agent: How the agent was asked for.
+        agent: Specification of the agent.
         env: Environment that it plays.
         options: Options of the environment; None where several are played, each with its own.
         wrappers: Wrappers around it.

@@ -44,7 +44,7 @@ class LiveTable(Watcher):
     """A bar for each player and below it one row for each environment: what is done, and what came out so far.
 
     Args:
-        console: Where it is shown; on no terminal, nothing is.
+        console: Display; nothing is shown without a terminal.
         repeats: Attempts at each task that were asked for.
         is_silent: Show nothing, as for an agent that uses the terminal itself.
         minutes: Time budget of the whole evaluation; None has no limit.

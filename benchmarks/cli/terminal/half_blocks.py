@@ -17,8 +17,8 @@ def shrunk(picture: NDArray[np.uint8], width: int, height: int) -> NDArray[np.ui
 
     Args:
         picture: uint8 [H, W, 3].
-        width: Most pixels in a row.
-        height: Most rows.
+        width: Maximum pixels in a row.
+        height: Maximum number of rows.
 
     Returns:
         uint8 [h, w, 3]; the picture itself if it fits already.
@@ -40,8 +40,8 @@ def half_blocks(picture: NDArray[np.uint8], width: int = 64, height: int = 64) -
 
     Args:
         picture: uint8 [H, W, 3].
-        width: Most characters in a line.
-        height: Most pixels from top to bottom, twice the lines.
+        width: Maximum characters in a line.
+        height: Maximum pixels from top to bottom, twice the lines.
     """
     small = shrunk(picture, width, height)
     if len(small) % 2:

@@ -29,7 +29,7 @@ class Table:
 
     Args:
         session: The episode.
-        screen: Where things are shown.
+        screen: Display.
         fresh_seed: Draws the seed of another task.
     """
 

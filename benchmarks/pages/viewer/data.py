@@ -61,7 +61,7 @@ class Viewer:
 
         Args:
             start: Position of the first row among those that fit the query.
-            count: How many rows, at most :data:`MOST_ROWS`.
+            count: Number of rows, at most :data:`MOST_ROWS`.
             query: Words that have to occur; see :func:`turngym.benchmarks.pages.viewer.summaries.matches`.
         """
         words, stop = words_of(query), start + min(count, MOST_ROWS)

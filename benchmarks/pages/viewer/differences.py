@@ -19,8 +19,8 @@ class Pair:
     """The episodes of one task in two runs.
 
     Args:
-        first: That of the first run; None where only the second one has the task.
-        second: That of the second run.
+        first: Value of the first run; None if only the second one has the task.
+        second: Value of the second run.
         turn: The first turn whose actions differ, from 0; None where all are equal, or one episode is missing.
     """
 

@@ -19,7 +19,7 @@ def write_page(viewer: Viewer, path: Path, query: str = "", most: int | None = N
         viewer: Content.
         path: The file.
         query: Words that have to occur in what is known of an episode.
-        most: Most episodes to write; None has no limit.
+        most: Maximum number of episodes to write; None for no limit.
 
     Returns:
         How many were written, and how many there were.

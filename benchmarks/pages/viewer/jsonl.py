@@ -21,7 +21,7 @@ _LARGE = 10**18
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something stands in a file.
+    """Position in a file.
 
     Args:
         start: Offset of its first byte.

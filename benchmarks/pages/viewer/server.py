@@ -63,7 +63,7 @@ class ViewerServer(ThreadingHTTPServer):
 
     @property
     def address(self) -> str:
-        """Where the page is, the token included."""
+        """Address of the page, including the token."""
         return f"http://{HOST}:{self.port}/{self.token}/"
 
     def handle_error(self, request: Any, client_address: Any) -> None:

@@ -24,19 +24,19 @@ class Summary:
     Args:
         index: Its position.
         file: Number of the file.
-        place: Where it is in there.
+        place: Position in it.
         name: Label of the environment, or name of the sample.
         env: Id of the environment.
         seed: The seed, as text.
         task: Number of the task, or name of the match.
-        attempt: Which attempt at the task.
+        attempt: Attempt at the task.
         seat: The seat and its role, where one seat of a game is told about.
-        winner: Which side won, where the whole game is told about.
+        winner: Winning side, when the whole game is reported.
         success: 1 solved, 0 not, -1 unknown.
         score: The benchmark's number.
         returns: Sum of the rewards.
-        turns: How many turns.
-        invalid: How many actions were not valid.
+        turns: Number of turns.
+        invalid: Number of invalid actions.
         status: ``ok``, ``agent_error``, ``env_error``, ``context`` (a prompt did not fit), ``cut`` (it has no end), or
             ``broken`` (it cannot be read).
         fault: Cause of the fault.
@@ -175,7 +175,7 @@ def of_record(
         record: The line.
         index: Position in the list.
         file: Number of the file.
-        place: Where the line is.
+        place: Position of the line.
         name: Name of the episodes in the file, such as that of a sample.
         with_trace: Whether to compute the trace, which only comparing needs.
     """

@@ -34,7 +34,7 @@ class QdrantRetriever(Retriever):
     Args:
         address: ``http://HOST:6333/COLLECTION``, with ``?model=FOLDER`` for another model than MiniLM; or ``:memory:``.
         timeout: Seconds that one request may take.
-        retries: How often a failed request is sent again.
+        retries: Retries of a failed request.
 
     Raises:
         ConfigError: The address is none, or there is no such model.

@@ -39,7 +39,7 @@ class Grid(NamedTuple):
 
     @property
     def cells(self) -> int:
-        """How many stones fill the board."""
+        """Number of stones that fill the board."""
         return self.rows * self.columns
 
     def floor(self, column: int) -> int:

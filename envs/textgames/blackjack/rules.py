@@ -14,7 +14,7 @@ from functools import lru_cache
 
 RANKS = ("A", "2", "3", "4", "5", "6", "7", "8", "9", "10", "J", "Q", "K")
 FIRST = 4
-"""Where the cards that are drawn begin."""
+"""Position of the first card to draw."""
 NATURAL = 22
 _VALUES = (0, *range(1, 10), 10, 10, 10, 10)
 """The rank of a natural among totals; a hand above 21 is worth 0."""

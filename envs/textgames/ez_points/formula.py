@@ -145,7 +145,7 @@ def next_tokens(left: tuple[int, ...], operators: str, depth: int, opens: int, h
         left: Sorted numbers that must still be used.
         operators: Operators that may be used.
         depth: Brackets that are open.
-        opens: How many more brackets may be opened.
+        opens: Number of further brackets that may be opened.
         has_value: Whether the last token ended an operand.
 
     >>> next_tokens((3, 3, 8), "+*", 0, 2, False), next_tokens((), "+*", 1, 1, True), next_tokens((), "+*", 0, 1, True)

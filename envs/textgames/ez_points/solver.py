@@ -1,4 +1,4 @@
-"""Which hands of numbers make a target, and how to end a formula that has been begun; exact, by exhaustive search.
+"""Solvable hands of numbers, and completions of partial formulas; exact, by exhaustive search.
 
 A formula is a sum of terms, a term a product of factors, and a factor a number or a bracket around a formula. For each
 hand (a sorted tuple of numbers, all of which are used) the tables below hold every value that such a part can have and
@@ -186,7 +186,7 @@ def completion(stack: Stack, left: Hand, opens: int, target: Fraction, operators
     Args:
         stack: The formula so far, as :func:`~turngym.envs.textgames.ez_points.formula.read` left it.
         left: Sorted numbers that must still be used.
-        opens: How many more brackets may be opened.
+        opens: Number of further brackets that may be opened.
         target: Value to reach.
         operators: Operators that may be used.
 

@@ -66,7 +66,7 @@ def _assignments(wanted: list[tuple[int, int]], order: list[int], coins: list[in
     Args:
         wanted: Pairs of a set of cells and the number of mines among them.
         order: The cells.
-        coins: Which value of each cell is tried first.
+        coins: Order in which values of a cell are tested.
     """
     touching = [[pair for pair in wanted if pair[0] >> cell & 1] for cell in order]
     steps = 0

@@ -27,7 +27,7 @@ def make(request: Mapping[str, Any], folder: Path) -> None:
 
     Args:
         request: See :func:`turngym.envs.textworlds.textworld.build.built`.
-        folder: Where to leave it; it is empty.
+        folder: Empty destination folder.
 
     Raises:
         ValueError: None of ten seeds gives a game that can be won.

@@ -90,7 +90,7 @@ def run_tests(
     """Run a program on each input.
 
     Args:
-        sandbox: Where it runs; in a session of its own.
+        sandbox: Sandbox, with its own session.
         source: The program.
         name: Name of its function.
         inputs: Encoded arguments of each call (see :mod:`turngym.envs.tools.code_repair.values`).

@@ -29,8 +29,8 @@ class Change(NamedTuple):
 
     Args:
         kind: Kind of the fault.
-        start: Where the piece begins, in characters.
-        end: Where it ends.
+        start: Start of the piece, in characters.
+        end: Its end.
         text: Replacement.
     """
 

@@ -24,7 +24,7 @@ class Group:
     """The control groups of one sandbox.
 
     Args:
-        folders: Where they lie, one for each hierarchy.
+        folders: Paths, one per hierarchy.
     """
 
     def __init__(self, folders: tuple[Path, ...]) -> None:

@@ -50,7 +50,7 @@ class Docker(Sandbox):
         runtime: Another runtime of the engine, such as ``"runsc"`` (gVisor), which keeps code away from the kernel.
         python: The interpreter inside.
         cpus: Processors that a session may use at once.
-        url: Where the engine listens; ``DOCKER_HOST`` or the usual socket unless given.
+        url: Address of the engine; ``DOCKER_HOST`` or the usual socket by default.
 
     Raises:
         MissingExtra: The package, the engine or the image is missing.

@@ -23,7 +23,7 @@ from turngym.errors import TurngymError
 
 START_SECONDS = 60.0
 GRACE_SECONDS = 5.0
-"""How long to wait for the driver after a call's time limit before the whole sandbox is killed."""
+"""Waiting time for the driver after a call's time limit before the sandbox is killed."""
 SHARED_BYTES = 256 * 1024
 """Size of /dev/shm inside: a page for each lock of ``multiprocessing``, whose pools have about ten."""
 LONGEST_VALUE = 10_000

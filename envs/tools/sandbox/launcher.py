@@ -24,7 +24,7 @@ _users = itertools.count()
 
 
 class Launch(NamedTuple):
-    """How one sandbox is started.
+    """Factory of one sandbox.
 
     Args:
         command: Its command.

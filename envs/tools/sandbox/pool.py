@@ -29,7 +29,7 @@ class Pool(Sandbox):
 
     Args:
         sandbox: Factory.
-        size: How many are kept ready, at least 1.
+        size: Number kept ready, at least 1.
 
     Raises:
         ConfigError: The size is out of its range.
@@ -58,7 +58,7 @@ class Pool(Sandbox):
 
     @property
     def num_ready(self) -> int:
-        """How many sessions are ready."""
+        """Number of sessions that are ready."""
         return self._engines.num_idle
 
     def wait_until_full(self, seconds: float = 60.0) -> bool:

@@ -11,7 +11,7 @@ from turngym.errors import ConfigError, MissingExtra
 from turngym.registry import Registry
 
 Status = Literal["ok", "error", "timeout", "output", "died"]
-"""How a call ended: without an exception, with one, out of time, with too much output, or with its process killed."""
+"""Outcome of a call: success, exception, timeout, excessive output, or a killed process."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,11 @@ class Result:
     """Result of a call.
 
     Args:
-        status: How it ended.
+        status: End of the game.
         stdout: Output, truncated at the limit.
         stderr: The same for errors, the traceback included.
         value: The value of its last line, as ``repr`` shows it, where that is an expression; empty for None.
-        seconds: How long it took.
+        seconds: Duration.
         lost_state: Whether the session's variables are gone, so that the next call begins anew.
     """
 

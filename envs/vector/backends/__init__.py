@@ -1,1 +1,1 @@
-"""Where the slots of a vector run: here, in threads, in event loops, in processes, on a cluster."""
+"""Backends of a vector: this process, threads, event loops, processes, a cluster."""

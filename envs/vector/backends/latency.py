@@ -1,4 +1,4 @@
-"""How long operations take: a histogram of fixed size, from which quantiles are read."""
+"""Latencies of operations: a fixed-size histogram with quantiles."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Latencies:
 
         Args:
             kind: The operation's name.
-            seconds: How long it took.
+            seconds: Duration.
         """
         if kind == "step":
             self.fresh_steps.append(seconds)

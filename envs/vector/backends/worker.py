@@ -235,7 +235,7 @@ def encode_answers(answers: list[Any], durations: dict[str, list[float]]) -> byt
 
     Args:
         answers: For each job its serial number, what it led to, and how the episode began if it was a reset.
-        durations: How long the jobs took, in seconds, by kind.
+        durations: Durations of jobs in seconds, by kind.
     """
     try:
         return encode((answers, durations))

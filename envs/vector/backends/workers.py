@@ -57,7 +57,7 @@ class Worker(ABC):
         self.is_cautious = False
         """Whether to send one job at a time, because it is unknown which of several broke the worker."""
         self.silent_deaths = 0
-        """How often in a row the worker ended without having answered."""
+        """Number of consecutive ends of the worker without an answer."""
         self.start()
 
     def start(self) -> None:

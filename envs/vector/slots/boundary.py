@@ -1,4 +1,4 @@
-"""Where exceptions of environments end: which are faults of a slot, and which are for the program."""
+"""Handling of exceptions of environments: faults of a slot, or errors of the program."""
 
 from __future__ import annotations
 

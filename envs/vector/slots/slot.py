@@ -104,7 +104,7 @@ class Slot:
     is_journaled: ClassVar[bool] = True
     """Whether the episode may have to be rebuilt elsewhere, for which its beginning is noted at every reset."""
     start: tuple[str, Any] | None
-    """How the running episode began, for the journal."""
+    """Start of the running episode, for the journal."""
 
     def __init__(self, maker: Maker) -> None:
         self._maker = maker
@@ -209,7 +209,7 @@ class Slot:
         """Rebuild the slot from its journal.
 
         Args:
-            journal: How the episode began and what was done since.
+            journal: Start of the episode and operations since.
             on_part: Called before the reset, and before each operation that is repeated after it.
 
         Raises:

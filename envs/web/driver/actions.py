@@ -49,7 +49,7 @@ class Action:
     Args:
         kind: Action.
         place: Where: the number of an element or a point; 0 for the page as a whole.
-        end: Where a drag ends.
+        end: End of a drag.
         text: What to fill in, select, type or press, the direction of a scroll, or the answer to a dialog.
     """
 

@@ -40,10 +40,10 @@ class BrowserPool:
     ``download``, ``navigation``, ``hang``) and ``launched``, ``opened``.
 
     Args:
-        tabs_per_browser: How many tabs one browser process holds at most.
-        max_tabs: How many tabs there may be at once.
+        tabs_per_browser: Maximum number of tabs per browser process.
+        max_tabs: Maximum number of tabs.
         memory_limit_mib: Memory of one browser with all its processes, above which it is replaced.
-        timeout_seconds: How long one operation of a page may take.
+        timeout_seconds: Time limit of one page operation.
         executable: The browser; None to look for one.
 
     Raises:

@@ -69,7 +69,7 @@ class Frames:
     Args:
         session: A CDP session to the page.
         brush: What all pages of the browser share: two frames at a time, even of two pages, and it crashes.
-        limit_seconds: How long a frame may take.
+        limit_seconds: Time limit of a frame.
     """
 
     def __init__(self, session: CDPSession, brush: asyncio.Lock, limit_seconds: float) -> None:

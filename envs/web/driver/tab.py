@@ -47,7 +47,7 @@ class Tab:
         page: Its page.
         session: A CDP session to the page.
         allowed: Starts of the addresses that the page may show.
-        timeout_seconds: How long one operation may take.
+        timeout_seconds: Time limit of one operation.
         total: A counter of all tabs, where events are counted too.
         is_browser_alive: Tells whether the browser process still runs.
         frames: Draws the page, where it does not draw by itself.

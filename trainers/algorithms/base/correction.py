@@ -28,9 +28,9 @@ class Correction(NamedTuple):
 
     Args:
         weight: Weight of each token in the policy loss.
-        kept: Which tokens stay in the loss.
+        kept: Tokens that stay in the loss.
         metrics: Numbers to log.
-        counted: Which tokens the loss is averaged over.
+        counted: Tokens over which the loss is averaged.
     """
 
     weight: Tensor

@@ -32,7 +32,7 @@ class CriticConfig(RewardKLConfig):
     value_coef: float = 1.0
     """Weight of the value loss, which is half of a squared error."""
     value_clip: float = 0.5
-    """How far the critic may move from its old value before the loss stops rewarding it; 0 for no limit."""
+    """Clip range of the value around its old value; 0 for no limit."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,4 +1,4 @@
-"""How the sequences of a micro-batch go through a network: one module for each layout."""
+"""Layouts of micro-batches: one module each."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Layout(Protocol):
 
         Args:
             sequences: Distinct sequences.
-            device: Where the network is.
+            device: Device of the network.
             attention: The network's attention, as transformers names it.
         """
         ...

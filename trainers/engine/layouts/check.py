@@ -27,7 +27,7 @@ def require_layout(network: PreTrainedModel, layout: Layout) -> None:
 
     Args:
         network: A causal language model.
-        layout: How sequences are to go through it.
+        layout: Layout of the sequences.
 
     Raises:
         ConfigError: They would, or its attention takes no mask that the layout needs.

@@ -23,7 +23,7 @@ class Pictures(Rows):
     """One row of the batch for each sequence, for models that see.
 
     Args:
-        takes: How the model takes pictures.
+        takes: Image handling of the model.
         network: The model, which knows the positions of pictures; its weights are not used.
     """
 
@@ -54,7 +54,7 @@ class PackedPictures(Packed):
     Positions in three parts have those of the text before them: where these begin again at 0, a sequence begins.
 
     Args:
-        takes: How the model takes pictures.
+        takes: Image handling of the model.
         network: The model, which knows the positions of pictures; its weights are not used.
     """
 

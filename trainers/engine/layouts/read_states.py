@@ -20,7 +20,7 @@ class ReadStates(NamedTuple):
 
     hidden: Float[Tensor, "state width"]
     state: Int[Tensor, "read"]
-    """Which of the states each read uses; several reads may share one, and some states have none."""
+    """Index of the state used by each read; several reads may share one, and some states have none."""
     targets: Int[Tensor, "read"]
     """The sampled token after each read; -1 where only a critic reads."""
     sequence: Int[Tensor, "read"]
@@ -39,8 +39,8 @@ def read_states(backbone: Any, sequences: Sequence[Row], device: torch.device, l
     Args:
         backbone: The transformer; its output has ``last_hidden_state``.
         sequences: Distinct sequences.
-        device: Where it is.
-        layout: How they go through it.
+        device: Location.
+        layout: Layout.
     """
     inputs = layout.lay_out(sequences, device, backbone.config.get_text_config()._attn_implementation)
     output = backbone(

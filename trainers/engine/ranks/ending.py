@@ -1,4 +1,4 @@
-"""How a launched rank answers SIGTERM: late enough for it to report why it stopped."""
+"""SIGTERM handling of a launched rank: delayed so that it can report why it stopped."""
 
 from __future__ import annotations
 

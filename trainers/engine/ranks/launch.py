@@ -31,7 +31,7 @@ LAUNCHER_VARIABLES = (
 
 
 class Place(NamedTuple):
-    """Which of a launcher's processes this one is."""
+    """Index of this process among those of the launcher."""
 
     rank: int = 0
     size: int = 1

@@ -33,7 +33,7 @@ class ProcessGroup(Ranks):
     Args:
         local_rank: Number of this process on its machine.
         store: The store that the group was made with; the ranks wait for the first one by reading it.
-        timeout: How long a rank waits for the others before it gives up.
+        timeout: Timeout of a rank waiting for others.
     """
 
     def __init__(self, local_rank: int, store: Store, timeout: timedelta) -> None:

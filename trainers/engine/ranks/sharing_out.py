@@ -1,4 +1,4 @@
-"""How work is shared out over ranks: by cost, the most expensive pieces first, each to the rank with the least."""
+"""Distribution of work over ranks: by cost, the most expensive pieces first, each to the rank with the least."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a model lies on the ranks, and what follows for the passes through it and for its gradients."""
+"""Distribution of a model over ranks, with its effect on passes and gradients."""
 
 from __future__ import annotations
 

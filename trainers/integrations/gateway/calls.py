@@ -23,7 +23,7 @@ class SampledCall:
         number: Place in the episode, in the order in which answers were finished.
         agent: Name of the agent that asked.
         parent: Number of the answer whose ids the prompt begins with; -1 if there is none.
-        link: How the prompt came about.
+        link: Origin of the prompt.
         kept: Tokens of the prompt that were kept from the parent.
         key: Hash of the conversation up to the answer; equal for equal histories.
         prompt_ids: Prompt of the sampler.
@@ -35,8 +35,8 @@ class SampledCall:
         temperature: Temperature that it was sampled with.
         restricted: Whether it was sampled from a part of the vocabulary.
         delivered: Whether the client received it.
-        requests: How often it was asked for, retries included.
-        seconds: How long it took.
+        requests: Number of requests, including retries.
+        seconds: Duration.
         version: Iteration of the policy that sampled it; -1 if unknown.
         columns: Named numbers and texts.
         reward: Reward that was given to it alone.

@@ -91,7 +91,7 @@ class GatewayLimits:
 
 @dataclass(frozen=True)
 class GatewayRules:
-    """How a gateway treats what agents do.
+    """Policies of a gateway towards agents.
 
     Args:
         retries: Response to a repeated identical request: ``same``, the first answer; ``new``, a new sample;

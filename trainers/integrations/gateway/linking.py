@@ -16,7 +16,7 @@ class Linked(NamedTuple):
 
     Args:
         ids: Its tokens.
-        link: How they came about.
+        link: Their origins.
         parent: The answer that they go on from.
         kept: Tokens that were kept from the parent.
         before: Hash of the conversation before the answer.

@@ -19,7 +19,7 @@ class Records:
     """Appends each answer to the file of its episode before the client gets it, in a thread.
 
     Args:
-        folder: Where: a new folder, or an empty one.
+        folder: New or empty folder.
 
     Raises:
         ConfigError: The folder cannot be made, or holds something.

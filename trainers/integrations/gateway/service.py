@@ -43,11 +43,11 @@ class Gateway:
         generate: The backend's core call, such as :class:`turngym.agents.models.sampler.Sampler`.
         context: Longest sequence of the model; 0 if unknown.
         limits: Limits.
-        rules: How retries, abandoned answers and dead agents are treated.
+        rules: Policies for retries, abandoned answers and dead agents.
         prompt: Variables of the chat template.
         seed: Seed of the run; with the episode, the prompt and how often it came it fixes what is sampled.
         operator_key: Operator key, which opens, rewards and ends episodes; random if empty.
-        records: Where the log of each episode is written as it grows; None for nowhere.
+        records: Folder of the episode logs; None for none.
         name: Name of the model for clients.
     """
 

@@ -49,7 +49,7 @@ _WAY_OUT = "pass another template with chat_template=FILE."
 
 @dataclass(frozen=True)
 class _Habits:
-    """How a template is given calls.
+    """Format in which a template receives calls.
 
     Args:
         as_text: Whether arguments are JSON texts.
@@ -201,7 +201,7 @@ class ToolTemplate:
 
     @cached_property
     def _taught(self) -> str:
-        """How a call is written, for a template that writes calls and lists no tools."""
+        """Format of a call for a template that writes calls and lists no tools."""
         written, _ = self.written_calls((ToolCall(PROBE_CALL.id, "NAME", '{"ARGUMENT": "VALUE"}'),))
         found = calls_in(self.format, written, 1)[0]
         return f"it in this form:\n{written[found.start : found.end]}"

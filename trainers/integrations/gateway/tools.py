@@ -49,7 +49,7 @@ def read_answer(text: str, format: CallFormat, tools: Tools, key: str, thinking:
         format: The format of its chat template.
         tools: The tools of the request.
         key: Source of call ids if the format has none; unique per answer.
-        thinking: How the model marks its thinking.
+        thinking: Reasoning markers of the model.
 
     >>> tools = [{"type": "function", "function": {"name": "ls"}}]
     >>> read_answer('Hm.<tool_call>{"name": "ls", "arguments": {}}</tool_call>', FORMATS["hermes"], tools, "").text
@@ -127,7 +127,7 @@ INSTRUCTION = (
 )
 """System text for templates that list no tools."""
 HERMES_CALL = 'a JSON object between these marks:\n<tool_call>\n{"name": NAME, "arguments": OBJECT}\n</tool_call>'
-"""How a call is written where the template has no format either."""
+"""Format of a call for a template without one."""
 
 
 def written_call(call: ToolCall) -> str:

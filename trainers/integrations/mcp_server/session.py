@@ -25,7 +25,7 @@ class Episodes:
 
     Args:
         seed: Base seed of the episodes.
-        most: How many may begin; 0 for any number.
+        most: Maximum number of episodes; 0 for no limit.
         records: A file that gets a line of JSON for each episode; None for nothing.
 
     Raises:

@@ -14,7 +14,7 @@ class Gate:
 
     Args:
         batch: Groups of an iteration.
-        staleness: Most versions between the weights that a group begins with and those that it trains.
+        staleness: Maximum versions between the weights that started a group and those that it trains.
         iterations: Iterations of the run, beyond which nothing begins; 0 for no end.
         version: Version of the weights now.
         begun: Groups that have begun so far; those of earlier iterations unless given.

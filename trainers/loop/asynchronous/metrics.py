@@ -22,7 +22,7 @@ class RolloutMeter:
     """Counts how stale an iteration's samples were, what was dropped, and who waited for whom.
 
     Args:
-        staleness: Most iterations that rollouts run ahead.
+        staleness: Maximum iterations of rollouts ahead of the learner.
     """
 
     def __init__(self, staleness: int) -> None:

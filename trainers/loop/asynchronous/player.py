@@ -19,7 +19,7 @@ from turngym.trainers.loop.task import EnvTask
 from turngym.trainers.records.journal import Journal
 
 RETRIES = 3
-"""How often an episode goes on after its environment's worker has died."""
+"""Maximum number of continuations of an episode after its environment's worker died."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class Stage:
     Args:
         task: Plays.
         weights: Those that sample.
-        gate: How far rollouts may run ahead.
+        gate: Staleness limit of rollouts.
         pool: Groups on their way to the learner.
-        journal: Where everything is written.
+        journal: Output folder.
         history: Entries written before this process started.
     """
 

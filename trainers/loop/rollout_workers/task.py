@@ -39,7 +39,7 @@ class RayTask(WrappedTask[TaskSource]):
         super().__init__(make_task(config))
         self.pool = WorkerPool(config.rollout.ray)
         self.version = 0
-        """How often weights were handed over."""
+        """Number of weight syncs."""
         self._state: tuple[object, ...] = ()
         self._setup: Any = None
         self._weights: Any = None

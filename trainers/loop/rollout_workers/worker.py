@@ -28,7 +28,7 @@ from turngym.trainers.settings.precision import DTYPES
 
 
 class _Progress:
-    """How much the policy of this process has computed."""
+    """Work done by the policy in this process."""
 
     computed = 0
 
@@ -52,9 +52,9 @@ class Gathering:
 
     Args:
         iteration: Number of the iteration.
-        attempt: How often the iteration has gathered before.
+        attempt: Number of earlier rollouts of the iteration.
         greedy: Play each instance once, with greedy decoding.
-        part: Which groups.
+        part: Indices of groups.
     """
 
     iteration: int
@@ -73,7 +73,7 @@ class Branching:
 
     Args:
         iteration: Number of the iteration.
-        branches: Where they begin.
+        branches: Start positions.
         first: Number of earlier branched episodes of the iteration.
     """
 
@@ -93,7 +93,7 @@ class Setup:
     Args:
         config: Settings of the run, as they hold inside of a worker.
         make_task: Makes the task.
-        source: Where the model came from.
+        source: Source of the model.
         files: Its files; empty if every machine finds it under ``source``.
         probe: Sequences that show which weights a worker computes with.
     """

@@ -25,7 +25,7 @@ def find_recipes(
     Args:
         trajectories: Recorded episodes; the solved ones make the recipes.
         match: Steps to compare: canonical actions (``"action"``), or the resulting states (``"state"``).
-        scope: Whose solved episodes make recipes: those of the same ``"task"``, or of the whole ``"environment"``.
+        scope: Solved episodes that form recipes: of the same ``"task"``, or of the whole ``"environment"``.
         most: Maximum number of recipes per task, one per route.
         similarity: Share of its initial steps that a recipe keeps when further solved episodes join it.
     """

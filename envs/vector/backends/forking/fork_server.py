@@ -151,7 +151,7 @@ class ForkServer:
         """Read one message from the fork server; returns whether one arrived in time.
 
         Args:
-            timeout_seconds: How long to wait for it; None waits.
+            timeout_seconds: Timeout; None for no limit.
             child: The worker being waited for, in case the fork server was killed and its exit code is unknown.
 
         Raises:

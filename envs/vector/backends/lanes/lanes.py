@@ -29,12 +29,12 @@ class Answer:
     """The answer of an operation.
 
     Args:
-        lane: Where it ran; answers of abandoned lanes are ignored.
+        lane: Lane of the job; answers of abandoned lanes are ignored.
         serial: Number of the job.
         content: The result, a failure, or :class:`Broken`.
-        start: How the episode began, if the operation was a reset.
+        start: Start of the episode, if the operation was a reset.
         kind: Name of the operation.
-        seconds: How long it took.
+        seconds: Duration.
     """
 
     lane: Lane
@@ -49,7 +49,7 @@ class Gate:
     """Lets only so many operations run at once.
 
     Args:
-        limit: How many; None for any number.
+        limit: Maximum number; None for no limit.
     """
 
     def __init__(self, limit: int | None) -> None:
@@ -80,7 +80,7 @@ class Lane:
     Args:
         index: Number of the slot.
         slot: The slot.
-        post: Where the answers go.
+        post: Destination of answers.
         gate: Limits how many lanes are at work.
     """
 
@@ -156,8 +156,8 @@ def leave_all(lanes: Iterable[Lane], idle_seconds: float, busy_seconds: float) -
 
     Args:
         lanes: The lanes.
-        idle_seconds: How long those may take that only have to close their environments.
-        busy_seconds: How long those may take that are in the middle of an operation.
+        idle_seconds: Timeout of those that only have to close their environments.
+        busy_seconds: Timeout of those in the middle of an operation.
 
     Returns:
         How many have not ended.

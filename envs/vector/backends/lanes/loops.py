@@ -18,7 +18,7 @@ from turngym.envs.vector.backends.workers import Order
 from turngym.envs.vector.slots.boundary import describe
 
 GRACE_SECONDS = 0.5
-"""How long a cancelled coroutine may take to end."""
+"""Time limit for the end of a cancelled coroutine."""
 
 
 class DaemonExecutor(ThreadPoolExecutor):
@@ -104,7 +104,7 @@ class LoopLane(Lane):
     Args:
         index: Number of the slot.
         slot: The slot.
-        post: Where the answers go.
+        post: Destination of answers.
         gate: Limits how many threads are at work.
         homes: Holds the loop that is in use, which may be exchanged.
     """

@@ -1,4 +1,4 @@
-"""Which Ray a vector uses: a running one, a given one, or a small one of its own."""
+"""Ray connection of a vector: a running cluster, a given one, or a local one."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class RaySession:
     """One vector's use of Ray.
 
     Args:
-        options: Which Ray.
+        options: Ray connection.
         num_workers: Processors of a Ray that must be started.
 
     Raises:

@@ -17,8 +17,8 @@ class Found(NamedTuple):
     """A call in a text, or the beginning of one that cannot be read.
 
     Args:
-        start: Where it starts.
-        end: Where it ends.
+        start: Start position.
+        end: Its end.
         name: The tool.
         arguments: Its arguments as data.
         id: Its id, where the format writes one.

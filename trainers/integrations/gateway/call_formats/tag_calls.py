@@ -21,7 +21,7 @@ from turngym.trainers.integrations.gateway.call_formats.typed import typed
 
 
 class _Tags(NamedTuple):
-    """How a call is written inside of its marks.
+    """Syntax of a call within its delimiters.
 
     Args:
         head: Start of a call; its group is the name of the tool.

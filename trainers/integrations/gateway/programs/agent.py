@@ -39,7 +39,7 @@ class Play:
         marks: For each action, how many answers there were before it.
         request: Current request.
         has_answered: Whether its end has been taken as an action.
-        failed: How it failed before its episode had ended; empty if it did not.
+        failed: Error before its episode had ended; empty if there was none.
         is_settled: Whether program and episode are over.
     """
 
@@ -60,9 +60,9 @@ class ProgramAgent(EagerAgent):
 
     Args:
         gateway: The model of the programs; it is being served.
-        url: Where.
-        config: How programs are started.
-        launcher: Where they are started.
+        url: Path.
+        config: Settings of programs.
+        launcher: Launcher.
         read: Returns the action in the text of an answer, for programs whose last answer is their action.
     """
 
@@ -272,7 +272,7 @@ def playing(
 
     Args:
         gateway: The model of the programs.
-        config: How they are started.
+        config: Settings of the programs.
         read: Returns the action in the text of an answer, for programs whose last answer is their action.
 
     Raises:

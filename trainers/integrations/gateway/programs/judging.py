@@ -19,7 +19,7 @@ class VerifierJudge:
     Args:
         description: The verifier, such as ``model:openai:MODEL@URL``.
         settings: Settings of the agent that plays.
-        agent: Whose model the programs ask.
+        agent: Agent whose model the programs call.
 
     Raises:
         UnknownName: There is no such verifier.

@@ -1,4 +1,4 @@
-"""How agent programs are started: on the host as they are, or in a sandbox."""
+"""Launchers of agent programs: on the host, or in a sandbox."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Launch(NamedTuple):
 
 
 class Place(ABC):
-    """Where one program runs."""
+    """Working directory of one program."""
 
     path: str
     """Its folder, as it sees it."""
@@ -56,7 +56,7 @@ class Launcher(AbstractContextManager["Launcher"], ABC):
     """Makes places for programs."""
 
     socket: Path | None = None
-    """Where the gateway has to listen besides its address."""
+    """Additional address for the gateway to listen on."""
 
     @abstractmethod
     def place(self, files: Mapping[str, str], url: str) -> Place:

@@ -20,7 +20,7 @@ def programs_of(agent: Agent, config: ProgramConfig) -> AbstractContextManager[P
 
     Args:
         agent: The agent; it plays nothing itself.
-        config: How programs are started.
+        config: Settings of programs.
 
     Raises:
         ConfigError: It has no language model in this process.

@@ -30,7 +30,7 @@ class Program:
         words: Its command line.
         variables: Environment variables that it needs.
         seconds: Its time.
-        place: Where it runs.
+        place: Working directory.
 
     Raises:
         ConfigError: It cannot be started.
