@@ -11,6 +11,7 @@ With ``--calls`` and the words of a command, the files and functions of the proj
 
 from __future__ import annotations
 
+import argparse
 import ast
 import inspect
 import io
@@ -138,5 +139,13 @@ def calls(words: list[str]) -> dict[str, int]:
     return {"files": len(set(own.values())), "functions": len(own), "modules_imported": len(imported)}
 
 
+def main() -> None:
+    """Print the sizes, or what a command calls."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--calls", nargs=argparse.REMAINDER, metavar="WORD", help="words of a turngym command to run")
+    words = parser.parse_args().calls
+    print(json.dumps(sizes() if words is None else calls(words), indent=2))
+
+
 if __name__ == "__main__":
-    print(json.dumps(calls(sys.argv[2:]) if sys.argv[1:2] == ["--calls"] else sizes(), indent=2))
+    main()

@@ -20,7 +20,7 @@ from pathlib import Path
 from lab.experiments import EXPERIMENTS
 from lab.ledger import RESULTS
 from lab.page import state_of, write_page
-from lab.queue import run_experiment
+from lab.planning import run_experiment
 
 from turngym.benchmarks.studies.harness import arguments
 

@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks" / "studies" / "learning"))
-from lab.decisions import decide
+from lab.decisions import FEWEST_SEEDS, LEVEL, decide, looks
 from lab.experiment import Arm, Contrast
 from lab.ledger import Job, Ledger
-from lab.looks import FEWEST_SEEDS, LEVEL, looks
 from lab.page import page
+from lab.planning import COMPLETE, make_plan, pilot_jobs, run_experiment, summary
 from lab.progress import looks_of, main_jobs, progress_of
-from lab.queue import COMPLETE, make_plan, pilot_jobs, run_experiment, summary
 from test_learning_lab import tiny
 
 from turngym.benchmarks.statistics.power import interval, power, seeds_needed

@@ -20,9 +20,9 @@ from lab.imitation import PASSES, Expert, demonstrations, imitate
 from lab.ledger import Job, Ledger
 from lab.network import lab_model
 from lab.page import page
+from lab.planning import make_plan, pilot_jobs, run_experiment, summary
 from lab.progress import NEVER_ACTED, main_jobs
 from lab.questions import Questions
-from lab.queue import make_plan, pilot_jobs, run_experiment, summary
 from lab.runs import Method, Setting, run
 from lab.settings import confounds, deviations, unexplained
 from lab.task import LabTask, Play

@@ -1,15 +1,25 @@
-"""One verdict for each claim, from the comparisons that were made for it."""
+"""When the runs of an experiment are compared, and one verdict for each claim from its comparisons.
+
+Runs are compared after a quarter, after half and after all of them, since a large difference shows after few seeds. The
+chance of a wrong verdict, 5 %, is split over the looks, so that it stays 5 % in all however they depend on each other
+(Bonferroni); the most is left for the last, which has the most seeds.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
-from lab.looks import LEVEL
 from turngym.benchmarks.statistics.power import Interval
 from turngym.benchmarks.statistics.several_tests import holm, p_value
 
+LEVEL = 0.05
+SHARES = (0.25, 0.5, 1.0)
+LEVELS = (0.01, 0.015, 0.025)
+FEWEST_SEEDS = 80
+"""Experiments with fewer seeds have one look: a quarter of them would decide nothing."""
 NOTHING: Mapping[tuple[str, str], str] = MappingProxyType({})
 HOLDS, FAILS, OPEN, PARTLY, UNTESTED = "holds", "does not hold", "undecided", "holds in part", "not tested"
 RULE = """A claim is tested by its primary comparisons at the levels where the paper claims it. Of each, Student's t
@@ -18,6 +28,29 @@ matters (*does not hold*; *worse* if it is below 0 too), at 5 % after Holm's cor
 experiment that is looked at three times, after a quarter, a half and all of its seeds, spends 1, 1.5 and 2.5 % of them,
 and a test that is decided at a look has no more seeds. The claim *holds* if all its tests hold, *holds in
 part* if some do, *does not hold* if none holds and most do not hold, and is *undecided* otherwise."""
+
+
+class Look(NamedTuple):
+    """One comparison of the runs so far."""
+
+    seeds: int
+    level: float
+
+
+def looks(seeds: int) -> list[Look]:
+    """Return the looks of an experiment.
+
+    Args:
+        seeds: How many seeds each arm has at most.
+
+    >>> looks(200)
+    [Look(seeds=50, level=0.01), Look(seeds=100, level=0.015), Look(seeds=200, level=0.025)]
+    >>> looks(20)
+    [Look(seeds=20, level=0.05)]
+    """
+    if seeds < FEWEST_SEEDS:
+        return [Look(seeds, LEVEL)]
+    return [Look(math.ceil(share * seeds), level) for share, level in zip(SHARES, LEVELS, strict=True)]
 
 
 def corrected(rows: Sequence[Mapping[str, Any]], effects: Sequence[float], level: float = LEVEL) -> list[str]:

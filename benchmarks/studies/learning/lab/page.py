@@ -12,8 +12,8 @@ from lab.decisions import FAILS, HOLDS, OPEN, PARTLY, RULE, UNTESTED
 from lab.experiment import LEAST_SEEDS, MOST_SEEDS, Experiment
 from lab.experiments import EXPERIMENTS
 from lab.ledger import RESULTS, Ledger
+from lab.planning import COMPLETE, summary
 from lab.progress import looks_of
-from lab.queue import COMPLETE, summary
 from turngym.storage.files import write_atomic
 
 PAGE = "claims.md"

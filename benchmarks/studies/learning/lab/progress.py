@@ -11,10 +11,9 @@ from collections.abc import Iterable, Mapping
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from lab.decisions import OPEN, decide
+from lab.decisions import LEVEL, OPEN, Look, decide
 from lab.experiment import Contrast, Experiment, outcome
 from lab.ledger import Job, Ledger
-from lab.looks import LEVEL, Look
 from turngym.benchmarks.statistics.power import interval, verdict
 
 NEVER_ACTED = "not tested: it never acted"

@@ -1,4 +1,4 @@
-"""The queue of the laboratory: pilot, plan, main runs, and what they say; it goes on where it was stopped.
+"""An experiment of the laboratory: pilot, plan, main runs, and what they say; it goes on where it was stopped.
 
 The pilot chooses each arm's step size on seeds of its own and measures how much differences spread. The plan that comes
 of it, step sizes, number of seeds and the looks, is written down before the first main run. Runs are compared when a
@@ -13,9 +13,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from lab.decisions import LEVEL, looks
 from lab.experiment import LEAST_SEEDS, PILOT_SEEDS, WANTED_POWER, Experiment, outcome
 from lab.ledger import RESULTS, Job, Ledger
-from lab.looks import LEVEL, looks
 from lab.progress import arm_of, main_jobs, progress_of
 from lab.runs import Setting, run
 from turngym.benchmarks.statistics.power import power, seeds_needed, upper_deviation
