@@ -68,7 +68,7 @@ class Estimate:
 
     @property
     def has_interval(self) -> bool:
-        """Whether the ends are a 95 % interval."""
+        """True if the ends are a 95 % interval."""
         return not self.no_interval
 
 

@@ -79,7 +79,7 @@ class PromptConfig:
 
     @property
     def is_shortened(self) -> bool:
-        """Whether a plain prompt that is too long is shortened."""
+        """True if a plain prompt that is too long is shortened."""
         return self.fit not in ("auto", "none")
 
 

@@ -37,7 +37,7 @@ class Sampling:
 
     @property
     def is_restricted(self) -> bool:
-        """Whether some tokens of positive probability are never sampled."""
+        """True if some tokens of positive probability are never sampled."""
         return self.temperature > 0 and self.top_p < 1
 
 

@@ -78,7 +78,7 @@ class Usage:
 
     @property
     def is_unanswered(self) -> bool:
-        """Whether every turn asked for an answer and had none, so that a score would say nothing about the agent.
+        """True if every turn asked for an answer and had none, so that a score would say nothing about the agent.
 
         >>> Usage(calls=6, retries=4, lost=2).is_unanswered, Usage(calls=6, retries=4, lost=1).is_unanswered
         (True, False)

@@ -143,7 +143,7 @@ class TextEnv(SnapshotEnv[ObsT]):
     instructions: str = ""
     """Rules and answer format, for the system prompt."""
     finds_action: bool = False
-    """Whether the rules give a notation, such as ``<search>...</search>``, by which ``apply_action`` finds the action
+    """True if the rules give a notation, such as ``<search>...</search>``, by which ``apply_action`` finds the action
     in a whole answer of a model, reasoning included."""
     beaten_by: ClassVar[Mapping[str, str]] = {}
     """Player without skill -> why it does better here than random legal play; shown on the environment's page."""

@@ -32,7 +32,7 @@ class PictureEnv(TextEnv[Any]):
         """Options of every environment with pictures."""
 
         image: bool = False
-        """Whether the observation holds the picture."""
+        """True if the observation holds the picture."""
 
     options: Options
     __slots__ = ("_frame",)
@@ -45,7 +45,7 @@ class PictureEnv(TextEnv[Any]):
 
     @property
     def image(self) -> bool:
-        """Whether the observation holds the picture."""
+        """True if the observation holds the picture."""
         return self.options.image
 
     @abstractmethod

@@ -138,7 +138,7 @@ class SeatEnv(TextEnv[str]):
 
     @property
     def finds_action(self) -> bool:  # type: ignore[override]  # as the game says
-        """Whether an action is found in a whole answer by a notation that the rules give."""
+        """True if an action is found in a whole answer by a notation that the rules give."""
         return self.game.finds_action
 
     @property

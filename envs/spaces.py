@@ -29,7 +29,7 @@ class Unicode(Space[str]):
 
     @property
     def is_np_flattenable(self) -> bool:
-        """Whether an element has a fixed-size numeric form; text has none."""
+        """True if an element has a fixed-size numeric form; text has none."""
         return False
 
     def sample(self, mask: Any | None = None, probability: Any | None = None) -> str:
@@ -67,7 +67,7 @@ class UnicodeTuple(Space[tuple[str, ...]]):
 
     @property
     def is_np_flattenable(self) -> bool:
-        """Whether an element has a fixed-size numeric form; text has none."""
+        """True if an element has a fixed-size numeric form; text has none."""
         return False
 
     def seed(self, seed: Any = None) -> Any:

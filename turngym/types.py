@@ -23,7 +23,7 @@ class Info(TypedDict):
     legal_actions: tuple[str, ...]
     """The actions that are legal now; empty where there is no list."""
     action_is_valid: bool
-    """Whether the last action text was understood and legal; True after a reset."""
+    """True if the last action text was understood and legal; True after a reset."""
     success: int
     """-1 while the episode runs, then 1 if the task was solved and 0 if not."""
     progress: float

@@ -47,7 +47,7 @@ class StepResult(NamedTuple):
 
     @property
     def is_over(self) -> bool:
-        """Whether the episode ended inside."""
+        """True if the episode ended inside."""
         return self.terminated or self.truncated
 
 
@@ -72,7 +72,7 @@ class TextWrapper(Passing, RecordConstructorArgs, Declared):
     name: ClassVar[str] = ""
     """The name that the wrapper is registered under."""
     is_transparent: ClassVar[bool] = False
-    """Whether it changes nothing, so that snapshots are the same with and without it."""
+    """True if it changes nothing, so that snapshots are the same with and without it."""
     unchecked: ClassVar[frozenset[str]] = frozenset()
     """Options that may differ between the wrapper that took a snapshot and the one that restores it."""
     options: Mapping[str, Any]
@@ -253,7 +253,7 @@ class TextWrapper(Passing, RecordConstructorArgs, Declared):
 
     @property
     def has_lasting(self) -> bool:
-        """Whether this wrapper, or one inside it, keeps state across resets."""
+        """True if this wrapper, or one inside it, keeps state across resets."""
         return any(layer.lasting for layer in layers_of(self))
 
     @property

@@ -29,7 +29,7 @@ class Passing(gymnasium.Wrapper[Any, str, Any, str]):
 
     @property
     def finds_action(self) -> bool:
-        """Whether an action is found in a whole answer by a notation that the rules give."""
+        """True if an action is found in a whole answer by a notation that the rules give."""
         return bool(self._inner("finds_action"))
 
     @property

@@ -87,7 +87,7 @@ class TurnWriter:
 
     @property
     def is_open(self) -> bool:
-        """Whether a turn waits for what it earns."""
+        """True if a turn waits for what it earns."""
         return self._open is not None
 
     def earned(self, reward: float, info: Mapping[str, Any]) -> None:

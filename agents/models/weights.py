@@ -1,4 +1,4 @@
-"""Whether a network's weights have changed since something was computed with them."""
+"""True if a network's weights have changed since something was computed with them."""
 
 from __future__ import annotations
 

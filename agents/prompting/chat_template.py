@@ -117,7 +117,7 @@ class ChatTemplate:
 
     @cached_property
     def has_system(self) -> bool:
-        """Whether the template shows system messages; warns once if it does not."""
+        """True if the template shows system messages; warns once if it does not."""
         try:
             found = _PROBE in self._rendered([("system", _PROBE), ("user", "-")], True)
         except RENDER_ERRORS:

@@ -28,7 +28,7 @@ class Background(Generic[T]):
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is in progress."""
+        """True if nothing is in progress."""
         return self._pool is None
 
     def begin(self, request: Request, work: Callable[[], T]) -> None:

@@ -127,7 +127,7 @@ class _Hall:
 
     @property
     def is_busy(self) -> bool:
-        """Whether games are being played."""
+        """True if games are being played."""
         return bool(self._live)
 
     def advance(self) -> list[dict[str, Any]]:

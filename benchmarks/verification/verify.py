@@ -96,7 +96,7 @@ class Verification:
 
     @property
     def is_accepted(self) -> bool:
-        """Whether nothing is wrong."""
+        """True if nothing is wrong."""
         return not self.findings
 
     def as_json(self) -> dict[str, Any]:

@@ -39,7 +39,7 @@ _LONGEST_ERROR = 300
 
 
 class BrowserGym(ReplayedEnv):
-    """One task of BrowserGym under turngym's contract.
+    """Adapter of BrowserGym tasks.
 
     Pages, goals, rewards and actions are BrowserGym's. An observation is its accessibility tree as text, after the goal
     at first and after the addresses of the tabs where there are several; an action is one of its calls, such as

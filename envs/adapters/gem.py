@@ -42,7 +42,7 @@ def _mark_rewards() -> None:
 
 
 class Gem(ReplayedEnv):
-    r"""One game of GEM under turngym's contract.
+    r"""Adapter of GEM games.
 
     Rules, rewards and texts are GEM's; an observation is GEM's answer and its suffix (the board, the request for the
     next move), without the history that its wrappers accumulate. As in GEM, an answer that cannot be parsed ends the

@@ -114,7 +114,7 @@ def value_text(value: Any, names: Sequence[str] = ()) -> str:
 
 
 class GymnasiumText(ReplayedEnv):
-    """A Gymnasium environment, named by its id, under turngym's contract.
+    """Adapter of Gymnasium environments.
 
     Actions: a space that contains text passes text on; a ``Discrete`` space takes the actions' names. Observations:
     text as it is, else the picture of render mode ``"ansi"`` with its colours written out, else the values. Both

@@ -36,7 +36,7 @@ Seconds: TypeAlias = Annotated[float, between(1e-3, 1e6)]
 
 
 class OpenEnv(TextEnv[str]):
-    """An environment that plays on a server, over one WebSocket connection of its own.
+    """Client of an OpenEnv server, with one WebSocket connection per environment.
 
     It offers coroutines, so that a vector with the backend ``asyncio`` waits for all its servers at once. A connection
     lost between episodes is re-established; one lost during an episode, or a server that does not answer in time, is a

@@ -22,7 +22,7 @@ _PLAYER = 0
 
 
 class TextArena(ReplayedEnv):
-    """One single-player game of TextArena under turngym's contract.
+    """Adapter of TextArena's single-player games.
 
     Rules, rewards and texts are TextArena's; an observation is what the game said since the last turn, without the
     agent's own words and without the history that TextArena's wrappers accumulate. As in TextArena, a second invalid

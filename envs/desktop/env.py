@@ -40,7 +40,7 @@ _LARGEST_SEED = 2**31
 
 
 class Desktop(PictureEnv):
-    """A goal to reach with a text editor, a spreadsheet or both.
+    """Reach a goal with a text editor, a spreadsheet or both.
 
     The episode ends with the action ``done``; the reward is then 1 if the files meet the goal, else 0.
     ``info["progress"]`` is the share of the goal's parts that hold in the saved files. The observation contains the

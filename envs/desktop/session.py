@@ -116,7 +116,7 @@ class DesktopSession:
 
     @property
     def is_open(self) -> bool:
-        """Whether it can still be used."""
+        """True if it can still be used."""
         return self._process.poll() is None
 
     def stop_programs(self) -> None:

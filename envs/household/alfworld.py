@@ -21,7 +21,7 @@ _OFF = -1
 
 
 class ALFWorld(HomeEnv):
-    """A game of ALFWorld's data set.
+    """Games of the ALFWorld data set.
 
     Observations, commands and success are those of ALFWorld's text engine; besides its ``move X to Y``, the older ``put
     X in/on Y`` is understood. As in ALFWorld, the list of commands includes objects behind a closed door that could be

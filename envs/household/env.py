@@ -25,7 +25,7 @@ TURNS_A_SUBTASK = 12
 
 
 class Household(HomeEnv):
-    """A generated household with a task of one of ALFWorld's six kinds.
+    """Do a task of one of ALFWorld's six kinds in a generated household.
 
     Objects are in receptacles, some of which must be opened; the agent sees what is at its own location. The expert
     explores, using only what the agent can know.

@@ -1,4 +1,4 @@
-"""Whether a household's goal is reached, and the progress that the agent can know."""
+"""True if a household's goal is reached, and the progress that the agent can know."""
 
 from __future__ import annotations
 

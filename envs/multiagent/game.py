@@ -65,7 +65,7 @@ class Game(Configured, ABC):
     name: ClassVar[str]
     """Name of the game, in lower case."""
     is_simultaneous: ClassVar[bool] = False
-    """Whether every decision is asked of all seats at once, so that a parallel view shows the same game."""
+    """True if every decision is asked of all seats at once, so that a parallel view shows the same game."""
     players: ClassVar[Mapping[str, str]] = {}
     """The game's own players: name -> ``"module:Class"``, imported when asked for; the first one is the reference."""
     longest_action: ClassVar[int] = LONGEST_ACTION
@@ -73,7 +73,7 @@ class Game(Configured, ABC):
     score_range: tuple[float, float] = (0.0, 1.0)
     """Lowest and highest value of :meth:`score`."""
     finds_action: ClassVar[bool] = False
-    """Whether an action is found in a whole answer, reasoning included, which no other seat reads."""
+    """True if an action is found in a whole answer, reasoning included, which no other seat reads."""
     beaten_by: ClassVar[Mapping[str, str]] = {}
     """As :attr:`turngym.envs.core.TextEnv.beaten_by`, for a seat against random opponents."""
     finite_instances: int | None = None

@@ -92,7 +92,7 @@ class TableVector:
 
     @property
     def is_open(self) -> bool:
-        """Whether a game is being played or will begin in the next :meth:`pending`."""
+        """True if a game is being played or will begin in the next :meth:`pending`."""
         return bool(self._to_begin) or any(slot.is_playing for slot in self._slots)
 
     def reset(

@@ -73,7 +73,7 @@ class SeatView:
 
     @property
     def is_asked(self) -> bool:
-        """Whether the seat has to answer now."""
+        """True if the seat has to answer now."""
         return self._seat in self._table.pending
 
     @property
@@ -93,7 +93,7 @@ class SeatView:
 
     @property
     def finds_action(self) -> bool:
-        """Whether an action is found in a whole answer by a notation that the rules give."""
+        """True if an action is found in a whole answer by a notation that the rules give."""
         return self._table.game.finds_action
 
     @property

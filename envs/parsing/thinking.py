@@ -56,7 +56,7 @@ class _Known:
     def __init__(self, text: str, regions: Regions) -> None:
         self._text, self._regions = text, regions
         self.are_passed = False
-        """Whether a call or action ends before the last mark that was asked about."""
+        """True if a call or action ends before the last mark that was asked about."""
         self.restart(0)
 
     def restart(self, place: int) -> None:
@@ -66,7 +66,7 @@ class _Known:
 
     @property
     def is_read(self) -> bool:
-        """Whether any was looked for since the last restart."""
+        """True if any was looked for since the last restart."""
         return self._left is not None
 
     def end_around(self, mark: int) -> int:

@@ -35,7 +35,7 @@ _LONGEST = 1000
 
 
 class SearchQA(SetEnv[Question]):
-    """A question, a corpus and a few turns to find the answer.
+    """Answer a question by searching a corpus in a few turns.
 
     The episode terminates with an answer, right or wrong, and is truncated at ``max_turns``; a search in the last turn
     returns nothing. The reward of an answer is exact match or F1; success is an exact match after SQuAD's normalisation
@@ -56,7 +56,7 @@ class SearchQA(SetEnv[Question]):
         folder: str = ""
         """Folder of sets and corpora (see :mod:`turngym.envs.search.datasets`)."""
         corpus: str = "wiki"
-        """Which corpus of the folder is searched, or ``hf:`` and a data set of passages."""
+        """Corpus of the folder to search, or ``hf:`` and a data set of passages."""
         kind: Annotated[str, one_of("mixed", *KINDS)] = "mixed"
         """Kind of procedural questions, such as ``"2 hops"``, or ``"mixed"``."""
         size: Annotated[int, between(100, 20000)] = 1000
@@ -64,7 +64,7 @@ class SearchQA(SetEnv[Question]):
         world_seed: Annotated[int, between(0, 10**9)] = 0
         """Seed of the generated world."""
         form: Literal["tags", "json"] = "tags"
-        """How the agent writes searches and answers."""
+        """Syntax of searches and answers."""
         engine: str = "auto"
         """Search engine: ``"auto"``, ``"tantivy"``, ``"bm25s"`` or ``"fts5"``; ``"dense"`` or ``"hybrid"`` (see
         :func:`~turngym.envs.search.retriever.make_retriever`)."""
@@ -84,7 +84,7 @@ class SearchQA(SetEnv[Question]):
         step_reward: Annotated[float, between(0, 100)] = 0.0
         """Weight of information gain less redundancy of each search (StepSearch: 0.6); 0 for none."""
         efficiency: bool = False
-        """Whether a right answer is worth less after more searches (OTC)."""
+        """True if a right answer is worth less after more searches (OTC)."""
         max_turns: MaxTurns = 8
 
     options: Options
@@ -173,7 +173,7 @@ class SearchQA(SetEnv[Question]):
 
     @property
     def _pays_steps(self) -> bool:
-        """Whether searches are rewarded: not where the passages with the answer are unknown (StepSearch)."""
+        """True if searches are rewarded: not where the passages with the answer are unknown (StepSearch)."""
         return bool(self._options[4] and self._question.gold)
 
     def _warning(self) -> str:

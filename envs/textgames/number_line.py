@@ -59,7 +59,7 @@ def _tiles(highest: int) -> drawing.Picture:
 
 
 class NumberLine(PictureEnv):
-    """A start and another number as the target, every such pair equally likely.
+    """Walk along a number line to a target, with start and target uniform over pairs.
 
     The episode terminates at the target, which is the only success, and is truncated at ``max_turns``. A step off the
     line is not legal; it wastes a turn and leaves the position unchanged.

@@ -113,7 +113,7 @@ def _pegs_of(action: str) -> tuple[int, int] | None:
 
 
 class TowerOfHanoi(TextEnv[str]):
-    r"""Discs on three pegs, to be brought to the last one.
+    r"""Move a tower of discs to the last of three pegs.
 
     The episode terminates when all discs lie on peg C, which is the only success, and is truncated at ``max_turns``.
     An illegal move changes nothing and is answered with the rule that it breaks.

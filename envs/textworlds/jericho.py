@@ -44,7 +44,7 @@ examine lamp, take lamp, open door, north, give coin to troll, ask guard about k
 
 
 class Jericho(TextEnv[str]):
-    """A story file in play.
+    """Play an interactive fiction story file.
 
     The reward of a turn is the change of the story's points; the score is the points, the progress their share of the
     maximum. For stories that it knows, jericho reads points, victory and end from memory. For others they are parsed

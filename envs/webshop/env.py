@@ -54,7 +54,7 @@ _UNREAD = "Unknown action: answer with search[words] or click[thing]."
 
 
 class WebShop(PictureEnv):
-    """A shop of about a thousand products and a customer's request.
+    """Buy a product that matches a customer's request in a shop of about a thousand products.
 
     The episode terminates with the purchase, with the published reward in [0, 1]; success is a reward of 1. The
     progress is the reward of buying now, as far as the pages show it. On the search page the only listed legal action
@@ -82,7 +82,7 @@ class WebShop(PictureEnv):
         shop_seed: Annotated[int, between(0, 34**4 - 1)] = 0
         """Which generated shop."""
         show_goal: bool = True
-        """Whether every page repeats the request, as in the published environment, or only the first."""
+        """True if every page repeats the request, as in the published environment, or only the first."""
         mode: Literal["text", "browser"] = "text"
         """``"text"``, or ``"browser"`` for a real browser."""
         width: Annotated[int, between(320, 2000)] = 800

@@ -36,7 +36,7 @@ _UNREAD = "Unknown action: answer with one action such as `click 3` or `fill 4 s
 
 
 class WebSite(TextEnv[str]):
-    """A web site and a goal to reach on it.
+    """Reach a goal on a web site.
 
     The episode terminates with success and a reward of 1 as soon as the tables of the site meet the goal and nothing
     else in them has changed; the reward of every other turn is 0. The progress is the share of the goal's conditions
@@ -57,11 +57,11 @@ class WebSite(TextEnv[str]):
         kind: str | tuple[str, ...] = MIXED
         """A kind of goal of the site, several of them, or ``"mixed"``."""
         worlds: Annotated[int, between(1, 100000)] = 64
-        """How many different contents each site has."""
+        """Number of different contents of each site."""
         mode: Literal["text", "browser"] = "text"
         """``"text"``, which needs neither a browser nor a server, or ``"browser"``; both show the same."""
         show_goal: bool = True
-        """Whether every page repeats the goal, or only the first."""
+        """True if every page repeats the goal, or only the first."""
         max_turns: MaxTurns = 40
 
         def check(self) -> None:

@@ -93,7 +93,7 @@ class Verdict(NamedTuple):
 
     @property
     def is_reached(self) -> bool:
-        """Whether all that is wanted is so, and nothing else has changed."""
+        """True if all that is wanted is so, and nothing else has changed."""
         return not self.unasked and all(self.held)
 
     @property

@@ -35,7 +35,7 @@ class Piece(NamedTuple):
 
     @property
     def is_entry(self) -> bool:
-        """Whether it holds something that a form sends."""
+        """True if it holds something that a form sends."""
         return self.kind in ("field", "select", "box")
 
 

@@ -33,21 +33,21 @@ SKIP = "skip"
 
 
 class Werewolf(Course):
-    """A hidden-role game: werewolves know each other and kill at night; the village has a seer, a doctor and its vote.
+    """Hidden-role game: werewolves know each other and kill at night; the village has a seer, a doctor and a vote.
 
     Args:
         num_seats: From 5 to 15; as many as there are ``roles``, or 7.
         roles: The roles in any order, dealt to the seats at random; None for one third werewolves, a seer, a doctor and
             villagers.
-        talk_protocol: Who speaks: ``seat_order``, ``random`` order, ``parallel``, or by ``bidding``.
-        talk_rounds: How often each living seat speaks in a day, except where they bid.
-        bid_turns: How many speeches there are at most in a day where they bid.
+        talk_protocol: Speaking order: ``seat_order``, ``random``, ``parallel``, or by ``bidding``.
+        talk_rounds: Speeches of each living seat per day, without bidding.
+        bid_turns: Maximum number of speeches per day with bidding.
         vote_protocol: ``simultaneous``, or ``sequential`` where each ballot is read by those who vote later.
         wolf_protocol: ``sequential``, where each werewolf reads what earlier ones chose, or ``simultaneous``: then
             a night is a single question to all who act in it.
         exile: Whether the most votes suffice (``plurality``) or more than half of the living must agree.
         tie: ``none`` goes, one of the tied at ``random``, or a ``runoff`` after they spoke once more.
-        reveal: What is shown of the dead: ``none``, ``team`` or ``role``.
+        reveal: Information revealed about the dead: ``none``, ``team`` or ``role``.
         doctor_self: Whether the doctor may protect itself.
         doctor_repeat: Whether the doctor may protect the same seat in two nights running.
         max_days: After this many days without a winner the game is a draw.

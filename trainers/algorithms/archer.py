@@ -67,7 +67,7 @@ class ArCHerConfig(ClippedConfig):
     value_coef: float = 1.0
     """Weight of the critic's losses."""
     bootstrap_truncated: bool = True
-    """Whether truncated episodes are bootstrapped with the critic's value; False treats them as terminated."""
+    """True if truncated episodes are bootstrapped with the critic's value; False treats them as terminated."""
     buckets: int = 4096
     """Size of the critic's hash table of words and pairs of words."""
     width: int = 64

@@ -31,7 +31,7 @@ class DrMASConfig(GroupConfig):
     """Who is compared with one another inside a group: the seats of one name, or all seats of one role, such as the
     villagers of a game."""
     scale_by_std: bool = True
-    """Whether the advantage is divided by the agent's standard deviation."""
+    """True if the advantage is divided by the agent's standard deviation."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

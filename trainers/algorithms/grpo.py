@@ -66,7 +66,7 @@ class GRPOConfig(GroupConfig):
     kl_coef: float = 0.04
     """Weight of the KL to the reference policy; above 0 a frozen copy of the policy is kept."""
     scale_by_std: bool = True
-    """Whether the advantage is divided by the group's standard deviation; False is Dr. GRPO."""
+    """True if the advantage is divided by the group's standard deviation; False is Dr. GRPO."""
 
 
 class OutcomeMethod(ClippedMethod[OutcomeConfigT]):

@@ -49,7 +49,7 @@ class HGPOConfig(GroupConfig):
     mode: Mode = "mean_std_norm"
     """Whether advantages are divided by the standard deviation of their level or only centred."""
     base_group: bool = False
-    """Whether the episode among those of its group joins as level 0."""
+    """True if the episode among those of its group joins as level 0."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -39,7 +39,7 @@ class IcePopConfig(CorrectionConfig):
     level: Level = "token"
     """Level of the ratio: a token, or the product over a turn or episode, shared by its tokens."""
     normalise: bool = False
-    """Whether weights are divided by their mean over the batch, in which masked tokens count as 0."""
+    """True if weights are divided by their mean over the batch, in which masked tokens count as 0."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

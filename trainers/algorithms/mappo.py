@@ -33,9 +33,9 @@ class MAPPOConfig(ClippedConfig):
     lam: float = 0.95
     """Decay of generalised advantage estimation over a seat's turns."""
     whiten: bool = True
-    """Whether advantages are shifted and scaled to mean 0 and variance 1 over the turns of the batch."""
+    """True if advantages are shifted and scaled to mean 0 and variance 1 over the turns of the batch."""
     bootstrap_truncated: bool = True
-    """Whether truncated games are bootstrapped with the critic's value; False treats them as terminated."""
+    """True if truncated games are bootstrapped with the critic's value; False treats them as terminated."""
     value_coef: float = 1.0
     """Weight of the value loss, which is half of a squared error of normalised returns."""
     value_clip: float = 0.2
@@ -47,7 +47,7 @@ class MAPPOConfig(ClippedConfig):
     width: int = 64
     """Size of the critic's hidden layers."""
     value_by_role: bool = False
-    """Whether the critic also reads the role of the seat whose turn it values. It is needed where several seats act on
+    """True if the critic also reads the role of the seat whose turn it values. It is needed where several seats act on
     one joint view or whose turn it is does not show, as in Werewolf, where one side's win is the other's loss."""
 
     def __post_init__(self) -> None:

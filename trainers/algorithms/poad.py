@@ -34,9 +34,9 @@ class POADConfig(CriticConfig):
     lam: float = 0.95
     """Decay of generalised advantage estimation, at every token."""
     whiten: bool = True
-    """Whether advantages are shifted and scaled to mean 0 and variance 1 over the tokens of the batch."""
+    """True if advantages are shifted and scaled to mean 0 and variance 1 over the tokens of the batch."""
     discount_tokens: bool = False
-    """Whether every token costs the discount, which is the naive form that POAD is compared with."""
+    """True if every token costs the discount, which is the naive form that POAD is compared with."""
 
 
 def turn_boundaries(table: TurnTable) -> Float[Tensor, "token"]:

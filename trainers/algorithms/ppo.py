@@ -26,7 +26,7 @@ class PPOConfig(CriticConfig):
     """Settings of PPO over tokens; the discount is per token."""
 
     per_row: bool = False
-    """Whether every turn is a sequence by itself that ends with the whole episode's return, never bootstrapped, as
+    """True if every turn is a sequence by itself that ends with the whole episode's return, never bootstrapped, as
     verl-agent has it; False runs the estimation along the episode."""
 
 

@@ -29,7 +29,7 @@ class TPPOConfig(CriticConfig):
     lam: float = 0.95
     """Decay of the estimation of advantages; the critic's targets are plain returns."""
     bootstrap_truncated: bool = True
-    """Whether truncated episodes are bootstrapped with the value at the last token; False treats them as terminated."""
+    """True if truncated episodes are bootstrapped with the value at the last token; False treats them as terminated."""
 
 
 @ALGORITHMS.register("t_ppo")

@@ -31,7 +31,7 @@ class TISConfig:
     cap: float = 2.0
     """The largest weight."""
     normalise: bool = False
-    """Whether weights are divided by their mean over the batch."""
+    """True if weights are divided by their mean over the batch."""
 
     def __post_init__(self) -> None:
         one_of("level", self.level, get_args(Level))

@@ -39,7 +39,7 @@ class VinePPOConfig(ClippedConfig):
     gamma: float = 1.0
     """Discount per turn."""
     whiten: bool = True
-    """Whether advantages are shifted and scaled to mean 0 and variance 1 over the tokens of the batch."""
+    """True if advantages are shifted and scaled to mean 0 and variance 1 over the tokens of the batch."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -235,7 +235,7 @@ class Algorithm(ABC, Generic[ConfigT]):
 
     @property
     def compares_same_seat(self) -> bool:
-        """Whether a method that needs groups compares episodes of the same seat alone, in games between seats."""
+        """True if a method that needs groups compares episodes of the same seat alone, in games between seats."""
         return False
 
     @property

@@ -93,7 +93,7 @@ class TurnTable:
 
     @property
     def has_loss(self) -> bool:
-        """Whether a sampled token of the table enters the loss."""
+        """True if a sampled token of the table enters the loss."""
         return bool((~self.masked[self.token_turn]).any() if len(self.masked) else len(self.token_turn))
 
     @property

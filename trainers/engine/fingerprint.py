@@ -1,4 +1,4 @@
-"""Whether a sampler computes with the weights that it was given: both sides score the same probe after each hand-over.
+"""True if a sampler computes with the weights that it was given: both sides score the same probe after each hand-over.
 
 The probe is a few sequences of tokens, the same for all versions of the weights. A sampler returns the log-probability
 of each of their tokens, computed anew, and that of tokens which it samples behind them, with the keys and values that

@@ -184,7 +184,7 @@ class Learner:
 
     @property
     def _makes_one_update(self) -> bool:
-        """Whether ratios are taken against the trainer's log-probabilities of the only update of an iteration."""
+        """True if ratios are taken against the trainer's log-probabilities of the only update of an iteration."""
         return self.config.old_logprobs == "trainer" and self.config.epochs == self.config.minibatches == 1
 
     def _updates_of(self, sequences: Sequence[int], iteration: int, epoch: int) -> list[list[int]]:

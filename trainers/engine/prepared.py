@@ -55,7 +55,7 @@ class PreparedBatch:
     _weights: Mapping[str, Tensor]
     _with_entropy: bool
     _is_own_old: bool = False
-    """Whether ratios are taken against the log-probabilities of the loss's own pass."""
+    """True if ratios are taken against the log-probabilities of the loss's own pass."""
 
     @property
     def sequences(self) -> list[int]:

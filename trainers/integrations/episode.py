@@ -244,7 +244,7 @@ class Episode:
 
     @property
     def is_over(self) -> bool:
-        """Whether the episode has ended, or has not begun."""
+        """True if the episode has ended, or has not begun."""
         return not self._has_begun or self.trajectory.terminated or self.trajectory.truncated
 
     def begin(self, task: Task, before: Sequence[Message] = (), answer: str | None = None) -> list[Message]:

@@ -76,7 +76,7 @@ class HostedEnv:
 
     @property
     def is_made(self) -> bool:
-        """Whether there is an environment."""
+        """True if there is an environment."""
         return self._env is not None
 
     async def ensure_made(self) -> None:

@@ -56,7 +56,7 @@ class Columns:
 
     @property
     def has_anchors(self) -> bool:
-        """Whether the states that turns start from are known."""
+        """True if the states that turns start from are known."""
         return "turn_anchors" in self.columns
 
     def _flag(self, name: str, row: int) -> bool:

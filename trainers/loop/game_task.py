@@ -80,12 +80,12 @@ class GameTask(TaskSource):
 
     @property
     def has_expert(self) -> bool:
-        """Whether the demonstrator is better than random."""
+        """True if the demonstrator is better than random."""
         return self.config.self_play.demonstrator != "random"
 
     @property
     def has_comparable_rewards(self) -> bool:
-        """Whether the opponents stay the same: against itself a better learner wins no more than a worse one."""
+        """True if the opponents stay the same: against itself a better learner wins no more than a worse one."""
         return self.config.self_play.has_fixed_opponents
 
     def warning(self, algorithm: Algorithm[Any]) -> str:

@@ -230,12 +230,12 @@ class _Job:
 
     @property
     def has_control(self) -> bool:
-        """Whether a control arm runs beside the first rank: it needs a warm-up with demonstrations of an expert."""
+        """True if a control arm runs beside the first rank: it needs a warm-up with demonstrations of an expert."""
         return self.config.control and self.warms_up and self.task.has_expert and self.ranks.is_first
 
     @property
     def warms_up(self) -> bool:
-        """Whether this model is warmed up."""
+        """True if this model is warmed up."""
         settings = self.config.warmup
         wanted = self.config.model == EMBEDDED or settings.models == "any"
         return wanted and settings.demonstrations > 0 and settings.epochs > 0

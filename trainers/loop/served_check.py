@@ -1,4 +1,4 @@
-"""Whether servers compute with the weights that they were given: they and the trainer score the same probe."""
+"""True if servers compute with the weights that they were given: they and the trainer score the same probe."""
 
 from __future__ import annotations
 

@@ -51,11 +51,11 @@ class TaskSource(ABC):
     @property
     @abstractmethod
     def has_expert(self) -> bool:
-        """Whether its demonstrations teach more than the answer format."""
+        """True if its demonstrations teach more than the answer format."""
 
     @property
     def has_comparable_rewards(self) -> bool:
-        """Whether equal rewards in two iterations mean equally good play; not so if opponents change meanwhile."""
+        """True if equal rewards in two iterations mean equally good play; not so if opponents change meanwhile."""
         return True
 
     def warning(self, algorithm: Algorithm[Any]) -> str:

@@ -41,7 +41,7 @@ class RunFolder:
     """
 
     is_written = True
-    """Whether this process writes it; metrics go to trackers only if it does."""
+    """True if this process writes it; metrics go to trackers only if it does."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

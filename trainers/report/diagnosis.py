@@ -171,7 +171,7 @@ def kind_of(error: BaseException) -> str:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that there is not enough memory, on the CPU or a GPU.
+    """True if an error says that there is not enough memory, on the CPU or a GPU.
 
     >>> is_out_of_memory(RuntimeError("DefaultCPUAllocator: can't allocate memory")), is_out_of_memory(RuntimeError())
     (True, False)

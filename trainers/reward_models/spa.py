@@ -33,7 +33,7 @@ class SPAConfig(FittedConfig):
     bonus: float = 0.5
     """Given to every turn whose action the environment could execute, and to the last turn always."""
     exact: bool = False
-    """Whether what is missing to the outcome is shared by the turns of an episode, so that they add up exactly."""
+    """True if what is missing to the outcome is shared by the turns of an episode, so that they add up exactly."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -95,7 +95,7 @@ class ProgramConfig:
 
     @property
     def is_judged_elsewhere(self) -> bool:
-        """Whether rewards do not come from the environment."""
+        """True if rewards do not come from the environment."""
         return self.judge == PROGRAM_JUDGE or self.judge.startswith(VERIFIER_JUDGE)
 
     def template(self) -> list[str]:

@@ -73,7 +73,7 @@ class RolloutConfig:
 
     @property
     def needs_vllm(self) -> bool:
-        """Whether vLLM must be installed beside turngym."""
+        """True if vLLM must be installed beside turngym."""
         starts_it = self.start_servers > 0 and not self.served.python
         return self.sampler == "vllm" or (self.sampler == "vllm-server" and starts_it)
 
@@ -142,7 +142,7 @@ class RolloutConfig:
 
     @property
     def is_journaled(self) -> bool:
-        """Whether episodes are kept in a journal."""
+        """True if episodes are kept in a journal."""
         return self.journal or self.schedule == "async"
 
     @property

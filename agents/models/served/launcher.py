@@ -119,7 +119,7 @@ class OwnServer:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it runs no longer."""
+        """True if it runs no longer."""
         return self._process is None or self._process.poll() is not None
 
     def stop(self) -> None:

@@ -214,12 +214,12 @@ class ServerPool:
 
     @property
     def has_any(self) -> bool:
-        """Whether any server is in use."""
+        """True if any server is in use."""
         return any(member.state is State.IN_USE for member in self.members)
 
     @property
     def misses_any(self) -> bool:
-        """Whether any server that may return is not in use."""
+        """True if any server that may return is not in use."""
         return any(member.state is State.LOST for member in self.members)
 
     def why_none(self) -> str:

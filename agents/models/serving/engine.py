@@ -119,7 +119,7 @@ class Engine:
 
     @property
     def is_paused(self) -> bool:
-        """Whether no completions are begun."""
+        """True if no completions are begun."""
         return bool(self._paused)
 
     def between(self, change: Callable[[], Any]) -> Any:

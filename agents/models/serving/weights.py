@@ -37,7 +37,7 @@ class ServedWeights:
         self.name = name
         self.folder = None if folder is None else folder.resolve()
         self.is_whole = True
-        """Whether all weights are of one version: a file that ends half-way leaves others. True while they are read."""
+        """True if all weights are of one version: a file that ends half-way leaves others. True while they are read."""
         self._adapters: dict[str, Adapter] = {}
         self._active = ""
         self._below: dict[str, Tensor] = {}

@@ -79,7 +79,7 @@ class Running:
 
     @property
     def is_done(self) -> bool:
-        """Whether its last token ends it."""
+        """True if its last token ends it."""
         return bool(self.ids) and (self.ids[-1] in self.stop_ids or len(self.ids) >= self.sampling.max_new_tokens)
 
     def restart(self) -> None:

@@ -99,5 +99,5 @@ class Slots:
         return [row for row in np.flatnonzero(~self.is_running & (self.lengths == 0)).tolist() if row not in spared]
 
     def is_stale(self, row: int) -> bool:
-        """Whether so many requests have passed since a row was used that its episode must have ended."""
+        """True if so many requests have passed since a row was used that its episode must have ended."""
         return bool(self.clock - self.last_use[row] > 2 * self.rows)

@@ -140,7 +140,7 @@ class Style(ABC):
 
     name: ClassVar[str]
     learns_between_tries: ClassVar[bool] = False
-    """Whether attempts at a task depend on earlier ones, so that they must be played one after another."""
+    """True if attempts at a task depend on earlier ones, so that they must be played one after another."""
     texts: ClassVar[Mapping[str, str]] = {}
     """All its prompt texts, by name."""
 

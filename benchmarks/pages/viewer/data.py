@@ -53,7 +53,7 @@ class Viewer:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all episodes are found."""
+        """True if all episodes are found."""
         return all(run.is_complete for run in self.runs)
 
     def rows(self, start: int, count: int, query: str = "") -> dict[str, Any]:

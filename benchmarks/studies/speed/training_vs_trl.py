@@ -62,7 +62,7 @@ def worker(engine: str, plugins: Path) -> Worker:
 
 
 def same_work(runs: Iterable[Results]) -> bool:
-    """Whether all runs saw as many turns, sampled tokens, tokens in all, and updates in every iteration."""
+    """True if all runs saw as many turns, sampled tokens, tokens in all, and updates in every iteration."""
     return len({json.dumps(each, sort_keys=True) for run in runs for each in run["seen"]}) == 1
 
 

@@ -27,7 +27,7 @@ _LIST_LIMIT = 1001
 
 
 class Bargaining(TwoSeats):
-    """Divide a pie by offers and answers; +gain for both at an agreement, nothing without one.
+    """Divide a pie by alternating offers; agreement pays both their gain, no agreement nothing.
 
     A seat that forfeits leaves the whole pie to the other.
 

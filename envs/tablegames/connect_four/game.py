@@ -193,7 +193,7 @@ class ConnectFour(TwoSeats):
 
 
 class SmallConnectFour(ConnectFour):
-    """Connect Four on a board of at most 20 cells, which a perfect player can search completely.
+    """Connect Four on a board of at most 20 cells, which a perfect player can search exhaustively.
 
     Args:
         rows: Height, from 2 to 10.

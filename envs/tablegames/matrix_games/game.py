@@ -220,7 +220,7 @@ class StagHunt(MatrixGame):
 
 
 class Chicken(MatrixGame):
-    """Going straight alone pays most; if both do, both get least."""
+    """Game of chicken: going straight alone pays most, going straight together least."""
 
     name = "chicken"
     payoffs = matrix_rules.CHICKEN
@@ -234,7 +234,7 @@ class Chicken(MatrixGame):
 
 
 class BattleOfTheSexes(MatrixGame):
-    """Both want to be together, each at its own place."""
+    """Coordination game in which each player prefers its own place."""
 
     name = "battle_of_the_sexes"
     payoffs = matrix_rules.BATTLE_OF_THE_SEXES
@@ -246,7 +246,7 @@ class BattleOfTheSexes(MatrixGame):
 
 
 class MatchingPennies(MatrixGame):
-    """Seat 0 wants equal sides, seat 1 different ones; the only equilibrium is to toss the coin."""
+    """Seat 0 wins with equal sides, seat 1 with different ones; the only equilibrium is to toss the coin."""
 
     name = "matching_pennies"
     payoffs = matrix_rules.MATCHING_PENNIES
@@ -258,7 +258,7 @@ class MatchingPennies(MatrixGame):
 
 
 class RockPaperScissors(MatrixGame):
-    """Every action beats one other and loses to the third."""
+    """Rock, paper, scissors: every action beats one other and loses to the third."""
 
     name = "rock_paper_scissors"
     payoffs = matrix_rules.ROCK_PAPER_SCISSORS

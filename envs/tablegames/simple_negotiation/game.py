@@ -40,7 +40,7 @@ _SMALL = 3
 
 
 class SimpleNegotiation(TwoSeats):
-    """Trade goods by offers; the seat whose goods have gained more in value has won.
+    """Trade goods by offers; the seat with the larger gain in value wins.
 
     The score of a seat is its gain relative to the value of its initial goods, so refusing every trade is safe but is
     not a success. ``legal_actions`` lists offers of one good for another of up to three each; all others are legal too.

@@ -43,7 +43,7 @@ _MORE = (
 
 
 class ContextualBandit(Bandit):
-    """A new reader every turn; which book is best depends on the reader.
+    """Contextual bandit: recommend a book to a new reader every turn.
 
     Terminates, succeeds and is scored like :class:`turngym.envs.textgames.bandit.BernoulliBandit`; the best book of a
     turn is the best for its reader. The splits have different readers. Titles carry no information: the themes are

@@ -138,7 +138,7 @@ class ArmedBandit(Bandit):
 
 
 class BernoulliBandit(ArmedBandit):
-    r"""Arms that pay 1 or 0; one of them more often than all others, which are equal.
+    r"""Bandit with Bernoulli rewards: one arm pays more often than the others, which are equal.
 
     The episode terminates after ``horizon`` pulls. It is a success if the expected regret is at most
     ``success_share`` of what uniform random play expects. The score is 1 less regret over the regret that random play
@@ -174,7 +174,7 @@ class BernoulliBandit(ArmedBandit):
 
 
 class GaussianBandit(ArmedBandit):
-    """Arms whose rewards vary normally around their means; rewards are rounded to two decimals.
+    """Bandit with Gaussian rewards, rounded to two decimals.
 
     Everything else is as in :class:`BernoulliBandit`.
 

@@ -52,7 +52,7 @@ _ANSWER = "Answer with hit or stand."
 
 
 class Blackjack(PictureEnv):
-    """One game against the dealer.
+    """Play one game of Blackjack against the dealer.
 
     The episode terminates when the player stands or exceeds 21, and is truncated at ``max_turns``. Success is a win.
     Deals are sampled so that some number of hits wins, unless ``winnable`` is off; optimal play does not always find
@@ -69,7 +69,7 @@ class Blackjack(PictureEnv):
         deck: Literal["endless", "single"] = "endless"
         """``"endless"`` if every card is sampled from a full deck, ``"single"`` for one deck of 52 cards."""
         winnable: bool = True
-        """Whether only winnable games are dealt."""
+        """True if only winnable games are dealt."""
         step_reward: Reward = 0.0
         """Reward of every turn."""
         win_reward: Reward = 1.0

@@ -49,7 +49,7 @@ _FACES = {"ten": "J, Q and K count 10", "rank": "J counts 11, Q 12 and K 13"}
 
 
 class EZPoints(PictureEnv):
-    """A hand that has a solution.
+    """Combine cards into 24 (or 12) with arithmetic.
 
     Four cards with the same values are one instance, always dealt in the same order and with the same pictures; of
     fewer cards, which have too few hands for splits, every deal is one.
@@ -69,11 +69,11 @@ class EZPoints(PictureEnv):
 
     class Options(PictureEnv.Options):
         cards: Annotated[int, between(2, 4)] = 2
-        """Cards of a hand."""
+        """Number of cards of a hand."""
         target: Annotated[int, between(1, 1000)] = 12
         """Value to reach."""
         operators: str = "+*"
-        """The operators that may be used, some of ``+-*/``."""
+        """Allowed operators, some of ``+-*/``."""
         faces: Literal["ten", "rank"] = "ten"
         """``"ten"`` if J, Q and K count 10, ``"rank"`` if they count 11, 12 and 13."""
         entry: Literal["token", "formula"] = "token"

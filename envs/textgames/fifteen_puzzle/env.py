@@ -58,7 +58,7 @@ def _tiles(count: int) -> drawing.Picture:
 
 
 class FifteenPuzzle(PictureEnv):
-    """A random board that can be solved within the turn limit.
+    """Slide tiles to sort a random board that is solvable within the turn limit.
 
     The episode terminates when the board is solved, which is the only success, and is truncated at ``max_turns``. A
     move for which no tile can slide is understood and changes nothing. Progress is the share of the tiles' initial

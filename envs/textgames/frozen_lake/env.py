@@ -62,7 +62,7 @@ def _tiles() -> drawing.Picture:
 
 
 class FrozenLake(PictureEnv):
-    """A random lake whose goal can be reached within the turn limit.
+    """Cross a random frozen lake whose goal is reachable within the turn limit.
 
     The episode terminates at the goal (success) or in a hole (no success) and is truncated at ``max_turns``. On firm
     ice the legal actions are the moves that stay on the lake; on slippery ice all four, because a move against the edge
@@ -80,7 +80,7 @@ class FrozenLake(PictureEnv):
         hole_share: Annotated[float, between(0.0, 0.5)] = 0.2
         """Share of holes among the cells other than start and goal."""
         slippery: bool = False
-        """Whether a move may slip to either side."""
+        """True if a move may slip to either side."""
         view: Literal["grid", "coordinates"] = "grid"
         """``"grid"`` for lines of symbols, ``"coordinates"`` for one line of words and numbers."""
         step_reward: Reward = 0.0

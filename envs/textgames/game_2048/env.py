@@ -72,7 +72,7 @@ def _tiles(count: int) -> drawing.Picture:
 
 
 class Game2048(PictureEnv):
-    """A board that starts with two tiles and gets one more each turn.
+    """Merge tiles up to a target value; one tile is added each turn.
 
     The episode terminates when a tile of ``target`` is made, which is the only success, or when no move changes the
     board, and is truncated at ``max_turns``. A move that changes nothing is understood and adds no new tile. The new

@@ -48,7 +48,7 @@ class Hangman(TextEnv[str]):
         longest: int = 8
         """Maximum length of the words, ``shortest`` to 10."""
         lives: Annotated[int, between(1, len(ALPHABET))] = 8
-        """How many wrong guesses end the episode."""
+        """Number of wrong guesses that end the episode."""
         step_reward: Reward = 0.0
         """Reward of every turn."""
         solve_reward: Reward = 1.0

@@ -44,7 +44,7 @@ _MOST_ROWS = 12
 
 
 class Mastermind(PictureEnv):
-    r"""A hidden code, every code of the split equally likely.
+    r"""Find a hidden code, uniform over the codes of the split.
 
     The episode terminates with the correct code, which is the only success, and is truncated at ``max_turns``. A code
     that earlier pegs have ruled out is legal, but wastes a turn. Text that is not a code is answered and costs a turn.
@@ -62,9 +62,9 @@ class Mastermind(PictureEnv):
         length: Annotated[int, between(2, 5)] = 4
         """Digits of the code."""
         colours: Annotated[int, between(2, 9)] = 6
-        """How many different digits there are."""
+        """Number of different digits."""
         repeats: bool = True
-        """Whether a digit may occur twice, in the code and in guesses."""
+        """True if a digit may occur twice, in the code and in guesses."""
         view: Literal["row", "board"] = "row"
         """``"row"`` for the pegs of the last guess, ``"board"`` for all guesses."""
         step_reward: Reward = 0.0

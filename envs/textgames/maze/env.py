@@ -75,7 +75,7 @@ _DRAWS = 1000
 
 
 class Maze(PictureEnv):
-    """A random maze whose goal can be reached within the turn limit.
+    """Navigate a random maze whose goal is reachable within the turn limit.
 
     The episode terminates at the goal, which is the only success, and is truncated at ``max_turns``. A move against a
     wall is understood and changes nothing; the legal actions are the moves that are not blocked.

@@ -77,7 +77,7 @@ _DRAWS = 10_000
 
 
 class Minesweeper(PictureEnv):
-    """A random board that can be solved by deduction alone.
+    """Open all safe cells of a random board that is solvable by deduction.
 
     The episode terminates when the last safe cell is open, which is the only success, or when a mine is opened, and is
     truncated at ``max_turns``. Opening a cell that is open or flagged, or flagging an open cell, is not legal and

@@ -66,7 +66,7 @@ def _tiles() -> drawing.Picture:
 
 
 class Sokoban(PictureEnv):
-    """A random room with boxes and goals, always solvable within the turn limit.
+    """Push boxes onto goals in a random room that is solvable within the turn limit.
 
     The episode terminates when every box stands on a goal; that is the only success. Dead ends do not terminate it, so
     an unsolved room is truncated at ``max_turns``. A move against a wall or a blocked box is understood and changes

@@ -82,7 +82,7 @@ def moves(size: int) -> Moves:
 
 
 class Sudoku(PictureEnv):
-    r"""A random puzzle with a unique solution, which two simple rules find without guessing.
+    r"""Fill a random puzzle with a unique solution that two simple rules find without guessing.
 
     The episode terminates when the grid is full (success), and, with ``wrong="keep"``, as soon as no value fits some
     empty cell (no success); it is truncated at ``max_turns``. Legal actions are the values that break no visible rule,

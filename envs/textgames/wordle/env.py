@@ -65,7 +65,7 @@ class Wordle(PictureEnv):
         guesses: Literal["list", "any"] = "list"
         """``"list"`` to allow the words of the list only, ``"any"`` for any letters."""
         strict: bool = False
-        """Whether a guess that does not fit all marks so far is refused."""
+        """True if a guess that does not fit all marks so far is refused."""
         view: Literal["row", "board"] = "row"
         """``"row"`` for the marks of the last guess, ``"board"`` for all guesses and the letters known so far."""
         step_reward: Reward = 0.0

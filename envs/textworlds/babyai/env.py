@@ -36,7 +36,7 @@ To go to a thing is to stand right before it, facing it. You have {turns} turns.
 
 
 class BabyAI(TextEnv[str]):
-    """A mission of one of BabyAI's levels.
+    """Carry out missions of BabyAI's levels.
 
     The view is the package's 7 by 7 cells. The reward for success is BabyAI's: 1, less 0.9 times the used share of the
     turn limit. The progress is the share of the mission's parts that have been carried out in their order. The anchor
@@ -45,7 +45,7 @@ class BabyAI(TextEnv[str]):
 
     class Options(TextEnv.Options):
         level: str = "GoToLocal"
-        """Any of BabyAI's levels in minigrid, such as ``"GoToLocal"``, ``"PutNextLocal"`` or ``"BossLevel"``."""
+        """A BabyAI level of minigrid, such as ``"GoToLocal"``, ``"PutNextLocal"`` or ``"BossLevel"``."""
         max_turns: MaxTurns | None = None  # type: ignore[assignment]  # as turn_limit says
         """Turns after which the episode is truncated; None for the level's own limit, the highest where it differs
         from mission to mission."""

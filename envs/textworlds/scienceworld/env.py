@@ -40,19 +40,19 @@ Where an action may mean several things, you are asked which one: answer with it
 
 
 class ScienceWorld(TextEnv[str]):
-    """A variation of one of ScienceWorld's tasks."""
+    """Variations of ScienceWorld's tasks."""
 
     class Options(TextEnv.Options):
         kind: str = MIXED
         """One of the thirty tasks, as in :data:`~turngym.envs.textworlds.scienceworld.tasks.VARIATIONS`, or
         ``"mixed"``, which samples them uniformly."""
         simplifications: str = "easy"
-        """What the package makes easier: ``"easy"`` for all that suits the task, as the papers have it, or names such
-        as ``"teleportAction,openDoors"``; empty for nothing."""
+        """Simplifications of the package: ``"easy"`` for all that suit the task, as in the papers, or names such as
+        ``"teleportAction,openDoors"``; empty for none."""
         variations: Annotated[int, between(0, 10000)] = 0
         """How many variations of each task the split has, from its first on; 0 for all."""
         lists_actions: bool = False
-        """Whether ``legal_actions`` holds the package's list of valid actions, hundreds of them, which takes nine
+        """True if ``legal_actions`` holds the package's list of valid actions, hundreds of them, which takes nine
         tenths of the time of a turn; else it is empty. The package draws random numbers for that list, so that
         animals go other ways without it."""
         max_turns: MaxTurns = 100

@@ -61,7 +61,7 @@ def _run_gold_agent(agent: str, seed: int, entry: Any, java: Any) -> tuple[bool,
 
 
 class TextWorldExpress(TextEnv[str]):
-    """One of the eight games of TextWorldExpress; a new task at every reset, in a shared Java process.
+    """The eight games of TextWorldExpress; a new task at every reset, in a shared Java process.
 
     Every split has the package's own 1,000 seeds, named ``"train/0"`` to ``"train/999"``. Small parameters give few
     different worlds, so two seeds may give the same one, in mapreader with two rooms even across folds.

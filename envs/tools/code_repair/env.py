@@ -61,7 +61,7 @@ def written(program: str, form: str) -> str:
 
 
 class CodeRepair(SetEnv[CodeTask]):
-    """A faulty or missing program, examples, hidden tests, and a few attempts.
+    """Repair or write a program in a few attempts, given examples and hidden tests.
 
     The reward of an attempt is the increase of the best share of hidden tests passed so far; the episode terminates
     when all pass, which is the only success, and is truncated at ``max_turns``. The score is the best share. A program
@@ -81,15 +81,15 @@ class CodeRepair(SetEnv[CodeTask]):
         examples: Annotated[int, between(0, 20)] = 1
         """Number of tests shown, for sets; procedural tasks show 3."""
         form: Literal["tags", "json"] = "tags"
-        """How the agent writes a program."""
+        """Syntax of programs."""
         sandbox: str = "auto"
-        """Where programs run: ``"auto"``, ``"bubblewrap"`` or ``"docker"``."""
+        """Sandbox backend of programs: ``"auto"``, ``"bubblewrap"`` or ``"docker"``."""
         seconds: Annotated[float, between(0.1, 600)] = 2.0
         """Time of one test."""
         memory_mib: Annotated[int, between(64, 16384)] = 256
         """Memory of a program."""
         format_penalty: Annotated[float, between(0, 1e6)] = 0.0
-        """Subtracted where a turn contains no program."""
+        """Penalty of a turn without a program."""
         max_turns: MaxTurns = 4
 
     options: Options

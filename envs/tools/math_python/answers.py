@@ -1,4 +1,4 @@
-"""Whether two mathematical answers are equivalent.
+"""True if two mathematical answers are equivalent.
 
 Rational numbers are compared exactly. Everything else is compared as functions of its letters, by their values at
 several points with 30 to 240 digits (mpmath): there is no simplifier that could hang, and nothing is executed. Two

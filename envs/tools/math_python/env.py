@@ -41,7 +41,7 @@ Cost: TypeAlias = Annotated[float, between(0, 1e6)]
 
 
 class MathPython(SetEnv[Problem]):
-    r"""A mathematical problem, with a few turns to compute and answer.
+    r"""Solve a mathematical problem with a few turns of Python.
 
     The episode terminates with an answer, right or wrong, and is truncated at ``max_turns``; in the last turn no code
     runs. Answers are compared as numbers, or as functions of their letters where they hold letters; where the right
@@ -66,11 +66,11 @@ class MathPython(SetEnv[Problem]):
         level: Annotated[int, between(LEVELS[0], LEVELS[-1])] = 2
         """Difficulty of procedural problems."""
         tool: bool = True
-        """Whether there is an interpreter."""
+        """True if there is an interpreter."""
         form: Literal["tags", "json"] = "tags"
-        """How the agent writes calls and answers."""
+        """Syntax of calls and answers."""
         sandbox: str = "auto"
-        """Where code runs: ``"auto"``, ``"bubblewrap"`` or ``"docker"``."""
+        """Sandbox backend of code: ``"auto"``, ``"bubblewrap"`` or ``"docker"``."""
         seconds: Annotated[float, between(0.1, 600)] = 5.0
         """Time of one call."""
         output: Annotated[int, between(100, 20000)] = 2000
@@ -80,9 +80,9 @@ class MathPython(SetEnv[Problem]):
         error_cost: Cost = 0.0
         """Also subtracted where the call ends in an error."""
         format_penalty: Cost = 0.0
-        """Subtracted where a turn is neither a call nor an answer."""
+        """Penalty of a turn that is neither a call nor an answer."""
         efficiency: bool = False
-        """Whether a right answer is worth less after more calls (OTC)."""
+        """True if a right answer is worth less after more calls (OTC)."""
         max_turns: MaxTurns = 6
 
     options: Options

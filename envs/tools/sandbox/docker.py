@@ -172,7 +172,7 @@ class DockerSession(DriverSession):
 
     @property
     def is_alive(self) -> bool:
-        """Whether there is a container."""
+        """True if there is a container."""
         return self._container is not None
 
     def _start(self) -> None:

@@ -81,7 +81,7 @@ class DriverSession(SandboxSession):
     @property
     @abstractmethod
     def is_alive(self) -> bool:
-        """Whether a driver has been started and not ended."""
+        """True if a driver has been started and not ended."""
 
     @abstractmethod
     def _start(self) -> None:
@@ -149,7 +149,7 @@ class ProcessSession(DriverSession):
 
     @property
     def is_alive(self) -> bool:
-        """Whether it has been started and not ended."""
+        """True if it has been started and not ended."""
         return self._process is not None
 
     def _start(self) -> None:

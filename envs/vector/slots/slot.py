@@ -102,7 +102,7 @@ class Slot:
     __slots__ = ("_attributes", "_env", "_maker", "_shows_text", "_takes_text", "start")
 
     is_journaled: ClassVar[bool] = True
-    """Whether the episode may have to be rebuilt elsewhere, for which its beginning is noted at every reset."""
+    """True if the episode may have to be rebuilt elsewhere, for which its beginning is noted at every reset."""
     start: tuple[str, Any] | None
     """Start of the running episode, for the journal."""
 

@@ -88,7 +88,7 @@ class Chromium:
         self.naming = asyncio.Lock()
         """Held while a context is made and then recognised."""
         self.is_retired = False
-        """Whether no new tab is opened in it."""
+        """True if no new tab is opened in it."""
 
     @property
     def load(self) -> int:

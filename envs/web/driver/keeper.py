@@ -28,7 +28,7 @@ class TabKeeper:
     def __init__(self, viewport: tuple[int, int]) -> None:
         self.viewport = viewport
         self.is_steered = True
-        """Whether the page draws only when told to, where the browser can do that."""
+        """True if the page draws only when told to, where the browser can do that."""
         self._thread: BrowserThread | None = None
         self._tab: Tab | None = None
 

@@ -74,7 +74,7 @@ class Node:
 
     @property
     def is_field(self) -> bool:
-        """Whether text can be filled in."""
+        """True if text can be filled in."""
         typed = self.tag == "input" and self.role not in ("checkbox", "radio", "button", "file")
         return (typed or self.tag == "textarea" or bool(self.facts.get("editable"))) and not self.facts.get("disabled")
 
@@ -85,7 +85,7 @@ class Node:
 
     @property
     def is_checked(self) -> bool:
-        """Whether a box or a radio button is checked."""
+        """True if a box or a radio button is checked."""
         return bool(self.facts.get("checked"))
 
     @property
@@ -101,7 +101,7 @@ class Node:
 
     @property
     def is_shown(self) -> bool:
-        """Whether it has a line of its own: there is something to read or to act on."""
+        """True if it has a line of its own: there is something to read or to act on."""
         facts = self.facts
         told = bool(self.label or self.value or facts.get("color") or facts.get("heard") or facts.get("scroll"))
         return told or self.tag in _CONTROLS or self.tag in SHAPES or bool(facts.get("editable"))

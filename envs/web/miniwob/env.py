@@ -42,7 +42,7 @@ SUCCESS = 0.8
 
 
 class MiniWoB(PictureEnv):
-    """One task of MiniWoB++, or several, of which every reset samples one.
+    """One or several tasks of MiniWoB++; every reset samples one.
 
     An episode ends when its page says so, with a reward from -1 to 1; success is a reward of at least
     :data:`SUCCESS`, before any decay. Splits share no seed, but two seeds may give the same page where a task has few.
@@ -55,15 +55,14 @@ class MiniWoB(PictureEnv):
         task: str | tuple[str, ...] = "click-button"
         """Name of a task, a sequence of names, or ``"all"``."""
         observation: Literal["page", "tree"] = "page"
-        """What the text shows: ``"page"``, the visible elements of the document with what can be read off them, or
-        ``"tree"``, Chromium's accessibility tree, which leaves out places and colours. Both give the elements the
-        same numbers."""
+        """Text observation: ``"page"``, the visible elements of the document with their properties, or ``"tree"``,
+        Chromium's accessibility tree, without places and colours. Both number the elements alike."""
         time_decay: bool = False
-        """Whether the reward shrinks linearly with the turns, as the original's does with seconds."""
+        """True if the reward shrinks linearly with the turns, as the original's does with seconds."""
         turn_ms: Annotated[int, between(0, 60000)] = 1000
         """How far a turn advances the page's clock, in milliseconds."""
         marks: bool = True
-        """Whether the screenshot shows the numbers of the elements."""
+        """True if the screenshot shows the numbers of the elements."""
         width: Annotated[int, between(332, 2000)] = VIEWPORT[0]
         """Width of the page in pixels; below 332 some dialogs have their buttons outside."""
         height: Annotated[int, between(210, 2000)] = VIEWPORT[1]

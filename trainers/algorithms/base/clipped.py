@@ -139,7 +139,7 @@ class PolicyMethod(Algorithm[ConfigT]):
 
     @property
     def weighs_sampler(self) -> bool:
-        """Whether the loss has weights of the trainer's policy over the sampler's besides its ratios."""
+        """True if the loss has weights of the trainer's policy over the sampler's besides its ratios."""
         return False
 
     def without_entropy_bonus(self) -> Self:

@@ -86,7 +86,7 @@ class SamplerCorrection(Modifier[CorrectionConfigT]):
 
     @property
     def weighs_sampler(self) -> bool:
-        """Whether this or the base gives weights."""
+        """True if this or the base gives weights."""
         return self.gives_weights or self.base.weighs_sampler
 
     @abstractmethod

@@ -26,9 +26,9 @@ class CriticConfig(RewardKLConfig):
     lam: float = 1.0
     """Decay of generalised advantage estimation: 1 gives return minus value, 0 the error of one time step."""
     whiten: bool = True
-    """Whether advantages are shifted and scaled to mean 0 and variance 1 over the batch."""
+    """True if advantages are shifted and scaled to mean 0 and variance 1 over the batch."""
     bootstrap_truncated: bool = True
-    """Whether truncated episodes are bootstrapped with the critic's value; False treats them as terminated."""
+    """True if truncated episodes are bootstrapped with the critic's value; False treats them as terminated."""
     value_coef: float = 1.0
     """Weight of the value loss, which is half of a squared error."""
     value_clip: float = 0.5

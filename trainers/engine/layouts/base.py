@@ -43,12 +43,12 @@ class Layout(Protocol):
 
     @property
     def shares_rows(self) -> bool:
-        """Whether several sequences lie in one row, so that only attention may connect tokens."""
+        """True if several sequences lie in one row, so that only attention may connect tokens."""
         ...
 
     @property
     def needs_mask(self) -> bool:
-        """Whether it needs attention that takes a mask over pairs of tokens."""
+        """True if it needs attention that takes a mask over pairs of tokens."""
         ...
 
     def cut(self, sequences: Sequence[Row], chosen: Sequence[int], max_tokens: int) -> list[list[int]]:

@@ -33,7 +33,7 @@ class Ranks(ABC):
 
     @property
     def is_first(self) -> bool:
-        """Whether this process writes the run folder, shows progress and logs."""
+        """True if this process writes the run folder, shows progress and logs."""
         return self.rank == 0
 
     # What an implementation must have.

@@ -78,9 +78,9 @@ class GatewayEpisode:
     score: float = 0.0
     reward: float = 0.0
     is_rewarded: bool = False
-    """Whether the episode itself, and not only a call, has a reward."""
+    """True if the episode itself, and not only a call, has a reward."""
     rewards_itself: bool = False
-    """Whether its own key may reward and end it."""
+    """True if its own key may reward and end it."""
     prompt_did_not_fit: str = ""
     heads: dict[str, list[SampledCall]] = field(default_factory=dict)
     """Hash of a conversation up to and with an answer -> the answers, which differ in blanks at most."""

@@ -62,7 +62,7 @@ class Renderer:
 
     @property
     def continues(self) -> bool:
-        """Whether the template can show messages behind an answer, so that ids can be kept."""
+        """True if the template can show messages behind an answer, so that ids can be kept."""
         return self._continuation is not None
 
     def whole(self, messages: Sequence[ChatMessage], tools: Tools, prefill: str = "") -> tuple[int, ...]:

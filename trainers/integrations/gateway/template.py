@@ -82,7 +82,7 @@ class ToolTemplate:
         self._reason = ""
         found = self._find_format()
         self.knows_tools = found is not None
-        """Whether the template writes calls that can be read back, and results."""
+        """True if the template writes calls that can be read back, and results."""
         self.format: CallFormat = found or HERMES
         """The format that the template writes calls in; ``hermes`` if it writes none that can be read."""
         self._warn()
@@ -151,7 +151,7 @@ class ToolTemplate:
 
     @cached_property
     def shows_one_call(self) -> bool:
-        """Whether each call has to be a message of its own."""
+        """True if each call has to be a message of its own."""
         return not self._reads_back(SEVERAL_CALLS)
 
     def _reads_back(self, calls: tuple[ToolCall, ...]) -> bool:

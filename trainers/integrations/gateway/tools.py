@@ -37,7 +37,7 @@ class Answer:
 
     @property
     def unread(self) -> bool:
-        """Whether it holds a call that could not be read."""
+        """True if it holds a call that could not be read."""
         return bool(self.problem)
 
 

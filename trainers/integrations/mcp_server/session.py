@@ -90,7 +90,7 @@ class EnvSession:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a call is under way."""
+        """True if a call is under way."""
         return self._calls > 0
 
     async def reset(self) -> str:

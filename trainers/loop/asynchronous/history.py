@@ -56,7 +56,7 @@ class GroupHistory:
 
     @property
     def is_finished(self) -> bool:
-        """Whether all of its episodes are over."""
+        """True if all of its episodes are over."""
         return all(each.whole is not None for each in self.episodes.values())
 
     def whole(self) -> list[Trajectory]:

@@ -1,4 +1,4 @@
-"""Whether rollout workers play with the weights that they were given."""
+"""True if rollout workers play with the weights that they were given."""
 
 from __future__ import annotations
 

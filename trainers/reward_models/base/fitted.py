@@ -76,7 +76,7 @@ class FittedReward(RewardModel[FittedConfigT]):
 
     @property
     def is_ready(self) -> bool:
-        """Whether it was fitted or loaded."""
+        """True if it was fitted or loaded."""
         return self._head is not None
 
     @abstractmethod

@@ -40,18 +40,18 @@ class RewardModel(ABC, Generic[ConfigT]):
     Config: ClassVar[type[Any]]
     """The frozen dataclass of its settings."""
     is_trainable: ClassVar[bool] = False
-    """Whether it must be fitted to recorded trajectories before it can score."""
+    """True if it must be fitted to recorded trajectories before it can score."""
     replaces: ClassVar[bool] = False
-    """Whether its rewards replace the environment's; otherwise they are added."""
+    """True if its rewards replace the environment's; otherwise they are added."""
     compares_groups: ClassVar[bool] = False
-    """Whether the reward of an episode depends on the others of its group."""
+    """True if the reward of an episode depends on the others of its group."""
 
     def __init__(self, config: ConfigT) -> None:
         self.config = config
 
     @property
     def is_ready(self) -> bool:
-        """Whether it can score; until then rewards are not changed."""
+        """True if it can score; until then rewards are not changed."""
         return True
 
     @abstractmethod

@@ -65,12 +65,12 @@ class Figure(NamedTuple):
 
     @property
     def is_exact(self) -> bool:
-        """Whether the two have one direction."""
+        """True if the two have one direction."""
         return self.bias == 0 and self.cosine > 0
 
     @property
     def is_equal(self) -> bool:
-        """Whether they are equal."""
+        """True if they are equal."""
         return self.is_exact and abs(self.ratio - 1) < EXACT
 
 

@@ -74,7 +74,7 @@ class Kind:
 
     @property
     def is_reproducible(self) -> bool:
-        """Whether the run has to end with the numbers of one in one piece."""
+        """True if the run has to end with the numbers of one in one piece."""
         return self.rollout.schedule != "async" or self.rollout.max_staleness == 0
 
 

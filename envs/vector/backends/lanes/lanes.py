@@ -92,9 +92,9 @@ class Lane:
         self.began = math.inf
         """When the current operation began; infinite if there is none."""
         self.is_repeating = False
-        """Whether the current operation is part of a replay that rebuilds the slot."""
+        """True if the current operation is part of a replay that rebuilds the slot."""
         self.is_left = False
-        """Whether this lane is abandoned."""
+        """True if this lane is abandoned."""
         self.has_ended = threading.Event()
         """Set when the environment is closed and nothing runs any more."""
         self._inbox: SimpleQueue[Order | None] = SimpleQueue()

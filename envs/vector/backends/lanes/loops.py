@@ -118,7 +118,7 @@ class LoopLane(Lane):
         self._homes = homes
         self.home = homes[0]
         self.is_async = False
-        """Whether the environment is known to offer coroutines."""
+        """True if the environment is known to offer coroutines."""
         self.task: asyncio.Task[None] | None = None
 
     def put(self, order: Order) -> None:

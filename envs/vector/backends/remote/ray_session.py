@@ -81,7 +81,7 @@ class RaySession:
         self._connection = _connection(ray)
         mine = _started.get(self._connection)
         self.is_own = mine is not None and mine.is_own
-        """Whether the Ray is turngym's own, so that its resources are not shared."""
+        """True if the Ray is turngym's own, so that its resources are not shared."""
         if mine is not None:
             mine.num_vectors += 1
 

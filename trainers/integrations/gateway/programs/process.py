@@ -72,7 +72,7 @@ class Program:
 
     @property
     def is_late(self) -> bool:
-        """Whether its time is over."""
+        """True if its time is over."""
         return time.monotonic() > self._deadline
 
     def shorten(self) -> None:
