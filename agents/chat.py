@@ -32,7 +32,7 @@ class Message:
     Args:
         role: Role of the speaker.
         text: Their text.
-        image: A picture that goes with it, [H, W, 3].
+        image: An image that goes with it, [H, W, 3].
     """
 
     role: Role

@@ -34,7 +34,7 @@ class Request:
         observation: Current observation.
         info: The environment's info table for this observation.
         instructions: Rules and answer format.
-        image: The picture in the observation, [H, W, 3], if it has one.
+        image: The image in the observation, [H, W, 3], if it has one.
         finds_action: Whether the environment finds an action in a whole answer by a notation that its rules give.
     """
 
@@ -86,7 +86,7 @@ class Decision:
         cut_off: Whether the completion reached its longest length without an end token.
         restricted: Whether its tokens were sampled from a part of the vocabulary (top-p, top-k, min-p), so that
             ``logprobs`` are not those of the distribution that was sampled from.
-        pictures: The pictures in the prompt as PNG files, in the order of their placeholders.
+        pictures: The images in the prompt as PNG files, in the order of their placeholders.
         policy_version: Version of the weights that wrote it, where they change during rollouts; -1 if unknown.
     """
 
@@ -120,7 +120,7 @@ def build_each(requests: Sequence[Request], build: Callable[[Request], BuiltT]) 
             found.append(build(request))
         except PromptTooLong as error:
             found.append(Decision("", too_long=str(error)))
-        except Exception as error:  # the boundary: what breaks here is one episode's text
+        except Exception as error:  # user code: a failure affects one episode's text
             found.append(Decision("", fault=f"prompt: {error_text(error)}"))
             if isinstance(error, TurngymError) and request.turn == 0:
                 refusals.append(error)
@@ -133,7 +133,7 @@ class Agent(ABC):
     """Picks the next action texts: backend, prompt building, memory and parsing in one object."""
 
     def pictures_of(self, request: Request) -> tuple[bytes, ...]:
-        """Return the pictures in the prompt that was built last for a request's episode, as PNG files."""
+        """Return the images in the prompt that was built last for a request's episode, as PNG files."""
         return ()
 
     def prepare(self) -> None:  # noqa: B027
@@ -155,7 +155,7 @@ class Agent(ABC):
         return ()
 
     def recall(self, episode: int, turns: Sequence[Turn]) -> None:
-        """Remember the turns that came before an episode that begins in the middle of another one.
+        """Load the history of an episode that branches from another.
 
         Raises:
             ConfigError: There are some, and this kind of agent cannot take them over.

@@ -17,7 +17,7 @@ from turngym.seeding import stream
 
 RESAMPLES = 1000
 FEWEST_BLOCKS = 6
-"""Resampled blocks that an interval needs. A median lies outside of all of n values with a probability of 2 ** (1 - n):
+"""Resampled blocks that an interval needs. A median is outside of all of n values with a probability of 2 ** (1 - n):
 not even the whole range of five is a 95 % interval."""
 TOO_FEW, NO_SPREAD = "too few", "no spread"
 """Why an estimate has no interval."""

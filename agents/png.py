@@ -1,4 +1,4 @@
-"""Pictures as PNG files, with the standard library alone."""
+"""Images as PNG files, with the standard library alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
 def png(image: NDArray[np.uint8]) -> bytes:
-    r"""Return a picture as a PNG file: 8 bits a channel, no loss. Source: PNG specification (W3C, third edition).
+    r"""Return an image as a PNG file: 8 bits a channel, no loss. Source: PNG specification (W3C, third edition).
 
     Args:
         image: Red, green and blue, [H, W, 3].

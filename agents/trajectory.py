@@ -41,7 +41,7 @@ class Branch:
 
     Args:
         trajectory: The finished episode; its turns have snapshots.
-        turn: Index of the turn among those of the trajectory; the new episode decides it anew.
+        turn: Index of the turn among those of the trajectory; the new episode decides it again.
     """
 
     trajectory: Trajectory = field(repr=False)
@@ -71,12 +71,12 @@ class Turn:
             empty unless requested.
         snapshot: Exact state of the environment before the action; empty unless requested.
         progress: Progress of the task before the action, in [0, 1]; NaN if unknown.
-        columns: Named numbers and texts that the environment, the agent or a method's ``collect`` hands on,
-            and tuples with one number for each token. A name that begins with ``reward/`` is a part of the reward.
+        columns: Named numbers and texts that the environment, the agent or a method's ``collect`` hands on, and tuples
+            with one number for each token. A name that starts with ``reward/`` is a part of the reward.
         cut_off: Whether the completion reached its longest length without an end token.
         restricted: Whether its tokens were sampled from a part of the vocabulary (top-p, top-k, min-p), so that
             ``logprobs`` are not those of the distribution that was sampled from.
-        pictures: The pictures in the prompt as PNG files, in the order of their placeholders in ``prompt_ids``.
+        pictures: The images in the prompt as PNG files, in the order of their placeholders in ``prompt_ids``.
     """
 
     observation: str
@@ -122,7 +122,7 @@ class Trajectory:
         final_observation: Observation after the last action.
         final_prompt_ids: The prompt that would have come next; kept for truncated episodes, for the critic. Empty if it
             does not fit: the critic's value of the last turn's prompt is used instead.
-        final_pictures: The pictures in that prompt.
+        final_pictures: The images in that prompt.
         role: The seat's role in a game between seats, its name where the game has none; empty elsewhere.
         policy: Name of the policy that acted; empty if there is only one.
         progress: Progress of the task at the end, in [0, 1]; NaN if unknown.
@@ -152,7 +152,7 @@ class Trajectory:
 
     @property
     def earlier_turns(self) -> tuple[Turn, ...]:
-        """The turns of another episode that this one continues; empty if it began with a reset."""
+        """The turns of another episode that this one continues; empty if it started with a reset."""
         branch = self.spec.branch
         if branch is None:
             return ()

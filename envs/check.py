@@ -94,7 +94,7 @@ class Report:
 
         Keys: ``name``, ``ok`` (no rule is broken), ``seed``, ``episodes``, ``rules``: for each rule ``name``,
         ``status`` (passed, failed, skipped), ``promise``, ``why``, ``fix``, ``reason`` (of a skip), ``seconds`` and
-        ``evidence``: for each finding ``seen``, ``seed``, ``turn`` (both null where there is none), ``ours`` and
+        ``evidence``: for each finding ``seen``, ``seed``, ``turn`` (both null if there is none), ``ours`` and
         ``theirs`` (the differing texts).
         """
         return {
@@ -241,7 +241,7 @@ def _judged(case: Case, rule: Rule) -> Result:
         found = list(dict.fromkeys(rule.test(case)))
     except Skipped as reason:
         return Result(rule, "skipped", str(reason))
-    except Exception as error:  # the boundary that records it
+    except Exception as error:  # user code: recorded here
         found = [Finding(f"raised {raised(error)}")]
     finally:
         case.close()

@@ -255,7 +255,7 @@ class TextEnv(SnapshotEnv[ObsT]):
         )
 
     def legal_actions(self) -> Sequence[str]:
-        """Return the legal actions, empty where there is no list."""
+        """Return the legal actions, empty if there is no list."""
         return ()
 
     def progress(self) -> float:
@@ -291,17 +291,17 @@ class TextEnv(SnapshotEnv[ObsT]):
         return False
 
     def tasks(self) -> tuple[str, ...]:
-        """Return the names of the instances where there is a data set; empty for procedural environments."""
+        """Return the names of the instances if there is a data set; empty for procedural environments."""
         return ()
 
     # Provided by this class.
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[ObsT, dict[str, Any]]:
-        """Begin a new episode.
+        """Start a new episode.
 
         Args:
             seed: Seeds ``self.np_random``; None continues with the current generator.
-            options: ``{"task": name or index}`` picks an instance where there is a data set.
+            options: ``{"task": name or index}`` picks an instance if there is a data set.
 
         Returns:
             The first observation and the info table of :class:`turngym.types.Info`.
@@ -330,7 +330,7 @@ class TextEnv(SnapshotEnv[ObsT]):
         """Take one turn. Any text is accepted; invalid actions are answered, never raised.
 
         Raises:
-            EpisodeOver: The episode has ended or has not begun.
+            EpisodeOver: The episode has ended or has not started.
             TypeError: The action is not a ``str``.
         """
         if not self._running:

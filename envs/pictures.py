@@ -18,11 +18,11 @@ _LARGEST_SIDE = 4096
 
 
 class PictureEnv(TextEnv[Any]):
-    """A :class:`TextEnv` that also has a picture of what the agent can know.
+    """A :class:`TextEnv` that also has an image of what the agent can know.
 
     With ``image=False`` it is a ``TextEnv[str]`` and renders nothing. With ``image=True`` the observation is a dict:
     ``{"text": str, "image": uint8 array [H, W, 3]}``, where ``"text"`` is what the other mode shows. Snapshots hold the
-    text alone; the picture is rendered again from the state. It shows the current board, even where the text contains
+    text alone; the image is rendered again from the state. It shows the current board, even where the text contains
     only what is new, and never a hidden fact. ``render_mode="rgb_array"`` gives the same picture.
 
     A subclass implements ``render_image`` and calls ``set_frame`` in its ``setup``.
@@ -40,7 +40,7 @@ class PictureEnv(TextEnv[Any]):
 
     @classmethod
     def recorded(cls, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Leave ``image`` out where it is False, so that what was recorded without pictures stays the same."""
+        """Leave ``image`` out where it is False, so that what was recorded without images stays the same."""
         return options if options.get("image") is not False else {k: v for k, v in options.items() if k != "image"}
 
     @property
@@ -50,10 +50,10 @@ class PictureEnv(TextEnv[Any]):
 
     @abstractmethod
     def render_image(self) -> NDArray[np.uint8]:
-        """Return a new picture of what the agent can know now, uint8 [H, W, 3], of the size given to ``set_frame``."""
+        """Return a new image of what the agent can know now, uint8 [H, W, 3], of the size given to ``set_frame``."""
 
     def set_frame(self, height: int, width: int) -> None:
-        """Fix the size of every picture, in pixels: it follows from the options and is the same for all instances."""
+        """Fix the size of every image, in pixels: it follows from the options and is the same for all instances."""
         if not (0 < height <= _LARGEST_SIDE and 0 < width <= _LARGEST_SIDE):
             raise ConfigError(f"a picture has 1 to {_LARGEST_SIDE} pixels a side, got {height} x {width}.")
         self._frame = height, width
@@ -67,7 +67,7 @@ class PictureEnv(TextEnv[Any]):
         return {"text": text, "image": self.render_image()}
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin a new episode; see :meth:`TextEnv.reset`."""
+        """Start a new episode; see :meth:`TextEnv.reset`."""
         observation, info = super().reset(seed=seed, options=options)
         return (self._with_image(observation) if self.image else observation), info
 
@@ -82,7 +82,7 @@ class PictureEnv(TextEnv[Any]):
         return (self._with_image(observation) if self.image else observation), info
 
     def render(self) -> str | NDArray[np.uint8] | None:  # type: ignore[override]  # pictures are what this class adds
-        """Return the picture as text or as an array, black before the first reset; None without a render mode."""
+        """Return the image as text or as an array, black before the first reset; None without a render mode."""
         if self.render_mode != "rgb_array":
             return super().render()
         return np.zeros((*self._frame, 3), np.uint8) if self._observation is None else self.render_image()

@@ -158,7 +158,7 @@ def register_game(game_id: str, entry_point: str, *, summary: str, options: Mapp
     """Register a custom multi-agent game, and one seat of it as an environment; doing it again has no effect.
 
     Args:
-        game_id: Its id, with a namespace of your own: ``"cards/Snap-v0"``. A seat of it is ``"cards/SnapSeat-v0"``.
+        game_id: Its id, with your own namespace: ``"cards/Snap-v0"``. A seat of it is ``"cards/SnapSeat-v0"``.
         entry_point: ``"module:Class"`` of a :class:`turngym.envs.multiagent.Game`, imported on first use.
         summary: One sentence for ``turngym list``.
         options: Options that the id stands for.

@@ -195,7 +195,7 @@ class SeatEnv(TextEnv[str]):
         )
 
     def _deal(self, seed: int) -> bool:
-        """Begin a game and play it to our first turn; return whether that comes."""
+        """Start a game and play it to our first turn; return whether that comes."""
         self._hosted.begin(seed)
         fitting = [
             seat

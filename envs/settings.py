@@ -33,7 +33,7 @@ def worded(*options: str, **patterns: str) -> Mapping[str, re.Pattern[str]]:
     """Return what ``file_options`` holds: options whose texts name no module, file or host, whatever they are.
 
     Args:
-        *options: Options that may have plain words, which the constructor checks against a closed set of its own.
+        *options: Options that may have plain words, which the constructor checks against its own closed set.
         **patterns: Option -> regular expression of its texts, where plain words are too few.
 
     >>> found = worded("view", operators="[-+]{1,2}")

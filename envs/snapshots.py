@@ -58,7 +58,7 @@ class SnapshotEnv(Configured, gymnasium.Env[ObsT, str], ABC):
         """Return the exact state, generator included, as JSON.
 
         Raises:
-            EpisodeOver: No episode has begun.
+            EpisodeOver: No episode has started.
         """
         if self._observation is None:
             raise EpisodeOver(f"snapshot() of {self.env_id} before the first reset(): there is no state to save.")
@@ -96,7 +96,7 @@ class SnapshotEnv(Configured, gymnasium.Env[ObsT, str], ABC):
             restored = json.loads(self.snapshot())
             require_same_content({**restored, "state": None}, {**content, "state": None})  # states may be put in order
             return found
-        except Exception as error:  # the boundary: any error from a damaged state rejects it
+        except Exception as error:  # any error from a damaged state rejects it
             self._np_random = generator
             self._go_back(before, fresh)
             if isinstance(error, ConfigError):
@@ -142,7 +142,7 @@ class SnapshotEnv(Configured, gymnasium.Env[ObsT, str], ABC):
             told = f"{found[1]} with {found[2]}"[:_LONGEST_TOLD]
             expected = _SNAPSHOT_FORMAT, self.env_id, json.loads(json.dumps(self.settings))
             is_ours = found == expected
-        except Exception as error:  # the boundary: the bytes may be anything
+        except Exception as error:  # untrusted bytes: anything may be raised
             raise ConfigError(f"restore() of {self.env_id} got bytes that are no snapshot of turngym.") from error
         if not is_ours:
             raise ConfigError(f"this snapshot belongs to {told}, not to {expected[1]} with {expected[2]}.")

@@ -18,7 +18,7 @@ from turngym.text import valid_text
 Value: TypeAlias = float | str
 
 REWARD = "reward/"
-"""The names of parts of the reward begin with this."""
+"""The names of parts of the reward start with this."""
 MOST_COLUMNS = 64
 """Columns that an environment may give for one turn."""
 LONGEST_NAME = 100

@@ -44,7 +44,7 @@ class PromptTooLong(ConfigError):
 
 
 class ExpertLost(ConfigError):
-    """The solver finds no way to go on from the current state; from others it may."""
+    """The solver finds no way to continue from the current state; from others it may."""
 
 
 class UnknownName(TurngymError, KeyError):
@@ -59,7 +59,7 @@ class MissingExtra(TurngymError, ImportError):
 
 
 class EpisodeOver(TurngymError, RuntimeError):
-    """``step`` was called on an environment whose episode has ended, or has not begun."""
+    """``step`` was called on an environment whose episode has ended, or has not started."""
 
 
 class SnapshotUnsupported(ConfigError, RuntimeError):
@@ -110,7 +110,7 @@ class RunStopped(TurngymError, RuntimeError):
 
     Args:
         message: Description, location, saved data and suggested remedies.
-        diagnosis: The same as a value that JSON can hold; it lies in ``diagnosis.json`` of the run folder too.
+        diagnosis: The same as a value that JSON can hold; it is in ``diagnosis.json`` of the run folder too.
     """
 
     def __init__(self, message: str, diagnosis: Mapping[str, object] | None = None) -> None:
@@ -139,7 +139,7 @@ def error_text(error: BaseException) -> str:
         text = str.__str__(str(error))[: 4 * _LONGEST_TEXT]
     except KeyboardInterrupt:
         raise
-    except BaseException:  # the boundary: the exception is foreign code too
+    except BaseException:  # user code: the exception is foreign too
         text = "(its message cannot be read)"
     text = text.encode("utf-8", "replace").decode()
     return " ".join(f"{kind}: {text}".rstrip(": ").split())[:_LONGEST_TEXT]

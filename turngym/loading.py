@@ -231,7 +231,7 @@ def _guarded(load: Callable[[], T], place: str, text: str) -> T:
                 "path/to/file.py:Name."
             ) from error
         raise broken(place, error) from error
-    except (Exception, SystemExit) as error:  # the boundary to code of others
+    except (Exception, SystemExit) as error:  # third-party code: anything may be raised
         raise broken(place, error) from error
 
 
@@ -253,7 +253,7 @@ def said(error: BaseException) -> str:
 
 
 def own_line(error: BaseException) -> str:
-    """Return the innermost line of code that is no library's, on a line of its own; empty where there is none."""
+    """Return the innermost line of code that is no library's, on its own line; empty if there is none."""
     if isinstance(error, SyntaxError) and error.filename:
         return _line(error.filename, error.lineno or 0, error.text or "")
     frame = own_frame(error)

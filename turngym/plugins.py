@@ -131,7 +131,7 @@ def _load(entry: Entry) -> Plugin:
         _refuse_overrides(before, root)
     except KeyboardInterrupt:
         raise
-    except BaseException as problem:  # the boundary to code of third parties
+    except BaseException as problem:  # third-party code: anything may be raised
         from turngym.text import printable
 
         error = printable(f"{error_text(problem)}{_place(problem)}")
@@ -151,12 +151,12 @@ def _load(entry: Entry) -> Plugin:
 
 
 def _place(problem: BaseException) -> str:
-    """Return the innermost line of an exception that is no library's, in parentheses; empty where there is none."""
+    """Return the innermost line of an exception that is no library's, in parentheses; empty if there is none."""
     from turngym.loading import own_line
 
     try:
         found = " ".join(own_line(problem).split())
-    except Exception:  # the boundary: the exception is foreign code too
+    except Exception:  # user code: the exception is foreign too
         return ""
     return f" ({found[:_LONGEST_LINE]})" if found else ""
 

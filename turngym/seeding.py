@@ -31,7 +31,7 @@ def stream(*key: int | str) -> np.random.Generator:
 
 
 def restart(generator: np.random.Generator, *key: int | str) -> np.random.Generator:
-    """Set a generator to the beginning of the stream named by ``key``, and return it.
+    """Set a generator to the start of the stream named by ``key``, and return it.
 
     Several times faster than a new generator, and its state is plain numbers, which JSON can hold.
 

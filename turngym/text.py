@@ -18,7 +18,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 def valid_text(text: str) -> str:
     r"""Return a text that UTF-8 can hold: every lone surrogate becomes U+FFFD.
 
-    Tools, servers and files can hand over code points that are no characters; tokenizers and files refuse them.
+    Tools, servers and files can pass on code points that are no characters; tokenizers and files refuse them.
 
     >>> valid_text("caf\u00e9"), valid_text("a\ud800b")
     ('café', 'a\ufffdb')

@@ -21,7 +21,7 @@ class Info(TypedDict):
     anchor: str
     """Canonical text of what the agent can know now: no hidden fact, no turn counter."""
     legal_actions: tuple[str, ...]
-    """The actions that are legal now; empty where there is no list."""
+    """The actions that are legal now; empty if there is no list."""
     action_is_valid: bool
     """True if the last action text was understood and legal; True after a reset."""
     success: int
@@ -34,7 +34,7 @@ class Info(TypedDict):
     """Cause of the fault, empty if there is none."""
     columns: NotRequired[Mapping[str, float | str]]
     """Named finite numbers and texts about the turn just taken, for training methods and for whoever reads
-    trajectories: at most 64 names and 100,000 characters. A number whose name begins with ``reward/`` is a part of the
+    trajectories: at most 64 names and 100,000 characters. A number whose name starts with ``reward/`` is a part of the
     reward."""
 
 

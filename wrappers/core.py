@@ -146,7 +146,7 @@ class TextWrapper(Passing, RecordConstructorArgs, Declared):
     # Provided by this class.
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin a new episode, as :meth:`turngym.envs.core.TextEnv.reset` does."""
+        """Start a new episode, as :meth:`turngym.envs.core.TextEnv.reset` does."""
         inner_seed, inner_options = self.transform_reset(seed, options)
         observation, info = self.env.reset(seed=inner_seed, options=inner_options)
         self.state = self.initial_state()
@@ -159,7 +159,7 @@ class TextWrapper(Passing, RecordConstructorArgs, Declared):
         """Take one turn, as :meth:`turngym.envs.core.TextEnv.step` does.
 
         Raises:
-            EpisodeOver: The episode has ended or has not begun.
+            EpisodeOver: The episode has ended or has not started.
             TypeError: The action is not a ``str``.
         """
         if not self._is_running:
@@ -181,7 +181,7 @@ class TextWrapper(Passing, RecordConstructorArgs, Declared):
         """Return the exact state of the environment and its wrappers, as JSON.
 
         Raises:
-            EpisodeOver: No episode has begun.
+            EpisodeOver: No episode has started.
             SnapshotUnsupported: The environment inside cannot save its state.
         """
         inner = bytes(self._inner("snapshot")())
@@ -211,7 +211,7 @@ class TextWrapper(Passing, RecordConstructorArgs, Declared):
             return self._adopt(content)
         except ConfigError:
             raise
-        except Exception as error:  # the boundary: any error from a damaged state rejects it
+        except Exception as error:  # any error from a damaged state rejects it
             self.state, self.lasting, self._is_running, self._has_cut = before
             raise ConfigError(
                 f"restore() of {self.env_id} got a damaged snapshot ({error_text(error)}): take a new one."

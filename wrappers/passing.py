@@ -73,7 +73,7 @@ class Passing(gymnasium.Wrapper[Any, str, Any, str]):
         return bool(self._inner("resample_hidden")())
 
     def tasks(self) -> tuple[str, ...]:
-        """Return the names of the instances where there is a data set."""
+        """Return the names of the instances if there is a data set."""
         return tuple(self._inner("tasks")())
 
     def set_wrapper_attr(self, name: str, value: Any, *, force: bool = True) -> bool:

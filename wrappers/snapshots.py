@@ -20,7 +20,7 @@ def parsed(snapshot: bytes) -> dict[str, Any]:
     """
     try:
         content = json.loads(snapshot)
-    except Exception as error:  # the boundary: the bytes may be anything
+    except Exception as error:  # untrusted bytes: anything may be raised
         raise ConfigError("restore() got bytes that are no snapshot of turngym.") from error
     if not isinstance(content, dict):
         raise ConfigError(f"restore() got no snapshot of turngym, but {str(content)[:40]!r}.")

@@ -24,7 +24,7 @@ class Restored(NamedTuple):
 
 
 def text_and_image(observations: Any, index: int) -> tuple[str, NDArray[np.uint8] | None]:
-    """Return one observation of a batch: its text, and its picture where it has one."""
+    """Return one observation of a batch: its text, and its image where it has one."""
     if isinstance(observations, dict):
         return observations["text"][index], observations.get("image", {index: None})[index]
     return observations[index], None
@@ -42,7 +42,7 @@ def saved_states(vector: TextVectorEnv, slots: Sequence[int]) -> dict[int, bytes
         return dict(zip(slots, vector.snapshot(slots), strict=True))
     except SnapshotUnsupported:
         raise
-    except Exception:  # the boundary: what breaks here is the slot's environment
+    except Exception:  # user code: a failure is a fault of the slot
         if len(slots) == 1:
             return {slots[0]: b""}
         return {slot: state for each in slots for slot, state in saved_states(vector, [each]).items()}
@@ -55,7 +55,7 @@ def bring_back(vector: TextVectorEnv, states: Mapping[int, bytes]) -> dict[int, 
     slots = list(states)
     try:
         observations, infos = vector.restore([states[slot] for slot in slots], slots)
-    except Exception as error:  # the boundary: what breaks here is the slot's environment
+    except Exception as error:  # user code: a failure is a fault of the slot
         if len(slots) == 1:
             lost = {"success": -1, "score": math.nan}
             return {slots[0]: Restored("", None, lost, f"restore failed: {error_text(error)}")}

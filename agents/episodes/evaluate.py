@@ -84,7 +84,7 @@ class Guarded:
         return self._backend.run([0], [op])[0]
 
     def reset(self, seed: int) -> Result:
-        """Begin an episode; the observation is None if that breaks."""
+        """Start an episode; the observation is None if that breaks."""
         found: Result = self.run("reset", seed, None)
         return found
 
@@ -117,7 +117,7 @@ def guarded_slot(env_id: str, env_kwargs: Mapping[str, Any], backend: str = "syn
     slot = Guarded(VECTOR_BACKENDS[backend]([Maker(find_spec(env_id), env_kwargs, (), False)], BackendOptions()))
     try:
         slot.run("open")
-    except BaseException as error:  # the boundary: any failure becomes one sentence
+    except BaseException as error:  # user code: any failure becomes one sentence
         if isinstance(error, TurngymError) or is_for_program(error):
             raise
         raise TurngymError(f"{env_id} cannot be made: {error_text(error).rstrip('.')}.") from error
@@ -184,7 +184,7 @@ def _instance_of(slot: Guarded, seed: int) -> str:
         return ""
     try:
         return str(slot.get("instance_hash"))
-    except BaseException as error:  # the boundary: the property is the environment's
+    except BaseException as error:  # user code: a property of the environment
         if is_for_program(error):
             raise
         return ""
@@ -206,7 +206,7 @@ def play_all(
         specs: The episodes.
         schedule: ``lockstep`` or ``continuous``.
         on_episode: Called once for each episode, with the trajectory that counts.
-        may_begin: Called before episodes begin; those that it stops are not returned.
+        may_begin: Called before episodes start; those that it stops are not returned.
     """
     tell = on_episode or (lambda trajectory: None)
 

@@ -23,7 +23,7 @@ def group_specs(
 
     Args:
         groups: Task instances.
-        group_size: Episodes of each; they begin from the identical state.
+        group_size: Episodes of each; they start from the identical state.
         iteration: Number of the iteration; each has different instances.
         seed: Seed of the run.
         attempt: Number of earlier attempts of the iteration; each has different instances, groups and numbers.

@@ -68,7 +68,7 @@ def rollout(
 ) -> list[Trajectory]:
     """Play the given episodes and return their trajectories in the order of ``specs``.
 
-    An episode whose spec names a branch begins with the environment's state before that turn, and the agent remembers
+    An episode whose spec names a branch starts with the environment's state before that turn, and the agent remembers
     the turns before it; its trajectory has only the turns that are new.
 
     A slot whose episode ends takes the next one, so finished episodes cost nothing. ``lockstep`` asks the agent for all
@@ -85,8 +85,8 @@ def rollout(
         specs: The episodes; their numbers must differ.
         schedule: ``lockstep`` or ``continuous``.
         on_episode: Called with each trajectory as soon as its episode ends.
-        may_begin: Called before episodes begin; once it returns False, no further episode begins, and those that did
-            not begin are not returned.
+        may_begin: Called before episodes start; once it returns False, no further episode starts, and those that did
+            not start are not returned.
         snapshots: Whether every turn keeps the environment's state before it, so that episodes can branch off there.
         final_prompts: Whether truncated episodes keep the prompt that would have come next, which critics read.
 
@@ -122,7 +122,7 @@ class Runner:
     Args:
         vector: A vector with autoreset mode DISABLED.
         agent: Picks the actions.
-        queue: The episodes to begin.
+        queue: The episodes to start.
         on_episode: Called with each trajectory as soon as its episode ends.
         snapshots: Whether every turn keeps the environment's state before it.
         final_prompts: Whether truncated episodes keep the prompt that would have come next.
@@ -188,13 +188,13 @@ class Runner:
             texts = zip(*(map(valid_text, self.vector.call(name, indices=slots)) for name in names), strict=True)
             finds = map(bool, self.vector.call("finds_action", indices=slots))
             return dict(zip(slots, zip(texts, finds, strict=True), strict=True)) if slots else {}
-        except Exception:  # the boundary: what breaks here is the slot's environment
+        except Exception:  # user code: a failure is a fault of the slot
             if len(slots) == 1:
                 return {}
             return {slot: facts for each in slots for slot, facts in self._facts([each]).items()}
 
     def _reset(self, specs: dict[int, EpisodeSpec]) -> dict[int, str]:
-        """Begin episodes in these slots; returns the fault of each slot."""
+        """Start episodes in these slots; returns the fault of each slot."""
         if not specs:
             return {}
         seeds: list[int | None] = [None] * self.vector.num_envs
@@ -209,7 +209,7 @@ class Runner:
         return {slot: infos.rows[slot]["fault"] for slot in specs}
 
     def _restore(self, specs: dict[int, EpisodeSpec]) -> dict[int, str]:
-        """Begin episodes in these slots at their branch points; returns the fault of each slot."""
+        """Start episodes in these slots at their branch points; returns the fault of each slot."""
         found = bring_back(self.vector, {slot: branch_state(spec) for slot, spec in specs.items()})
         for slot, seen in found.items():
             writer = TurnWriter(Trajectory(specs[slot]))

@@ -31,7 +31,7 @@ class SeatPlayer(Player):
         self._episode, self._turn = -1, 0
 
     def begin(self, view: SeatView, generator: np.random.Generator) -> None:
-        """Begin a new episode of the agent, numbered by the generator."""
+        """Start a new episode of the agent, numbered by the generator."""
         self.end()
         self._episode, self._turn = int(generator.integers(2**62)), 0
 

@@ -35,7 +35,7 @@ class GameSpec:
 
     Args:
         number: Number of the game, unique within a call; with the seat, part of the key of the sampling generators.
-        seed: Names the game: equal seeds begin with the identical deal.
+        seed: Names the game: equal seeds start with the identical deal.
         group: Games with the same group are compared with one another.
         opponent: Policy at the seats that the learner does not play; the learner itself plays all of them by default.
         side: Index of the learner's side against an opponent, modulo the number of sides.
@@ -128,7 +128,7 @@ class SelfPlay:
         return tuple(sorted({self.rules.team(seat) for seat in self.rules.everyone}))
 
     def _seat(self, table: int, seat: int) -> str | Player:
-        """Return who plays a seat of the game that begins at a table: a policy or a player."""
+        """Return who plays a seat of the game that starts at a table: a policy or a player."""
         playing, rules = self._playing[table], self.vector.tables[table].game
         if not playing.policies:
             playing.policies = seating_of(playing.spec, [rules.team(each) for each in rules.everyone])
@@ -241,7 +241,7 @@ class SelfPlay:
         return game.writers[seat]
 
     def _note(self, request: SeatRequest, shown: Request, decision: Decision) -> None:
-        """Begin a turn of the learner."""
+        """Start a turn of the learner."""
         if request.policy == LEARNER:
             writer = self._writer(self._playing[request.table], request.seat, request.role)
             writer.decided(shown, decision, columns=self._joint("joint_view", request.table))

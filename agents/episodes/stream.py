@@ -55,11 +55,11 @@ class Feed(ABC):
 
     @abstractmethod
     def take(self, free: int, wait: bool) -> Sequence[EpisodeSpec] | None:
-        """Return episodes that begin now, at most ``free``; None ends the stream at once.
+        """Return episodes that start now, at most ``free``; None ends the stream at once.
 
         Args:
             free: Free slots.
-            wait: Nothing is being played, so the feed may block until something can begin.
+            wait: Nothing is being played, so the feed may block until something can start.
         """
 
     @abstractmethod
@@ -72,7 +72,7 @@ class Feed(ABC):
 
 
 def continued(spec: EpisodeSpec, turns: Sequence[Turn], state: bytes) -> EpisodeSpec:
-    """Return the episode that goes on before the last of some turns, from the state of the environment then.
+    """Return the episode that continues before the last of some turns, from the state of the environment then.
 
     Args:
         spec: The episode.

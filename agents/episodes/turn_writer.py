@@ -48,7 +48,7 @@ class TurnWriter:
         columns: Mapping[str, Value] | None = None,
         snapshot: bytes = b"",
     ) -> Turn:
-        """Begin a turn with what was seen and what was decided, and return it; :meth:`earned` completes it.
+        """Start a turn with what was seen and what was decided, and return it; :meth:`earned` completes it.
 
         Args:
             request: Observation of the agent.
@@ -144,7 +144,7 @@ class TurnWriter:
         closed.final_anchor = str(info.get("anchor", ""))
 
     def keep_final_prompt(self, agent: Agent, request: Request) -> None:
-        """Keep the prompt that a truncated episode would go on with, for the critic; one that does not fit is left out.
+        """Keep the next prompt of a truncated episode for the critic, unless it does not fit.
 
         One that cannot be built at all is a fault.
         """

@@ -198,7 +198,7 @@ class ModelAgent(Agent, ChatModel):
         memory.ids = prompt + answer
 
     def recall(self, episode: int, turns: Sequence[Turn]) -> None:
-        """Remember the turns that came before an episode that begins in the middle of another one."""
+        """Load the history of an episode that branches from another."""
         regions = action_format(self.format, finds_action=True).regions  # ``auto``: those of any notation
         past = [
             PastTurn(

@@ -41,7 +41,7 @@ class BackgroundSampler(Protocol):
     def follow(self) -> None:
         """Take over the policy's weights, and return when they sample.
 
-        Every completion is of one version: those that have begun end with the weights that they began with.
+        Every completion is of one version: those that have started end with the weights that they started with.
         """
         ...
 
@@ -52,7 +52,7 @@ class BackgroundSampler(Protocol):
         sampling: Sampling,
         given_up: threading.Event,
     ) -> Future[Completion]:
-        """Begin to sample a completion, and return at once.
+        """Start to sample a completion, and return at once.
 
         Args:
             prompt: Token ids.

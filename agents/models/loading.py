@@ -113,7 +113,7 @@ class LanguageModel:
         self.save_tokenizer(folder)
 
     def save_tokenizer(self, folder: StrPath) -> None:
-        """Write what makes prompts: the tokenizer, and the processor of pictures where there is one."""
+        """Write what makes prompts: the tokenizer, and the processor of images if there is one."""
         self.tokenizer.save_pretrained(folder)
         if self.pictures is not None:
             self.pictures.processor.save_pretrained(folder)
@@ -296,7 +296,7 @@ def _sees(source: str, extra: Mapping[str, Any]) -> bool:
 
 
 def _load_checkpoint(path: Path, base: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load the policy of a checkpoint: its weights in the model that its run began with."""
+    """Load the policy of a checkpoint: its weights in the model that its run started with."""
     network, tokenizer = _load(base, {})
     set_format(network, torch.float32)
     try:

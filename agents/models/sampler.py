@@ -51,12 +51,12 @@ class Sampler:
 
     Keys and values are kept from turn to turn (:class:`~turngym.agents.models.sessions.Sessions`), except for tiny
     vocabularies, where a memo of distributions pays more (:func:`memo_pays`), and for networks whose caches cannot be
-    cut, such as those with sliding windows or linear attention, which compute every prompt anew.
+    cut, such as those with sliding windows or linear attention, which compute every prompt again.
 
     Args:
         model: The model.
         cache_tokens: Size of the KV cache in tokens; 0 uses a quarter of the device's memory.
-        appends: Whether a prompt begins with the one before it, so that a memo would compute every turn anew.
+        appends: Whether a prompt starts with the one before it, so that a memo would compute every turn again.
     """
 
     def __init__(self, model: LanguageModel, cache_tokens: int = 0, appends: bool = False) -> None:

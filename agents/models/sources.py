@@ -53,7 +53,7 @@ def loading_model(source: str) -> Iterator[None]:
             f"the weights of {source} are a pickle that holds more than weights, which could run code, so it is not "
             "loaded: pass a model with safetensors files."
         ) from error
-    except Exception as error:  # the boundary: any file of others may be broken in any way
+    except Exception as error:  # untrusted file: anything may be raised
         raise _unloadable(source, error) from error
 
 
@@ -82,7 +82,7 @@ def _require_hub(source: str) -> None:
 
 
 def base_of_checkpoint(path: Path) -> str:
-    """Return the model that the run of a checkpoint began with."""
+    """Return the model that the run of a checkpoint started with."""
     run = run_of(path)
     base = None if run is None else _first_model(run)
     if base is None:
@@ -91,7 +91,7 @@ def base_of_checkpoint(path: Path) -> str:
 
 
 def _first_model(run: Path) -> str | None:
-    """Return the model that a run began with; None if its folder does not say."""
+    """Return the model that a run started with; None if its folder does not say."""
     if (run / "warmup" / "config.json").is_file():
         return str(run / "warmup")
     try:

@@ -24,11 +24,11 @@ from turngym.wrappers.actions.action_format import AUTO
 
 
 class VisionAgent(ModelAgent):
-    """Plays with a model that sees the pictures of observations.
+    """Plays with a model that sees the images of observations.
 
-    Every prompt shows the picture of the current turn. Those of earlier turns stay in it in ``conversation`` mode; the
-    earlier turns of ``window`` prompts are text. Observations without a picture are played as by
-    :class:`~turngym.agents.models.agent.ModelAgent`.
+    Every prompt shows the image of the current turn. Those of earlier turns stay in it in ``conversation`` mode; the
+    earlier turns of ``window`` prompts are text. Observations without an image are played as by
+    :class:``~turngym.agents.models.agent.ModelAgent``.
 
     Args:
         model: The model, with its network.
@@ -69,26 +69,26 @@ class VisionAgent(ModelAgent):
         return self._generate(prompts, [self.pictures_of(request) for request in requests], uniforms, self.sampling)
 
     def pictures_of(self, request: Request) -> tuple[bytes, ...]:
-        """Return the pictures in the prompt of a request, as PNG files."""
+        """Return the images in the prompt of a request, as PNG files."""
         return self._shown.get(request.episode, ())
 
     def remember(
         self, request: Request, action: str, completion: str, prompt: tuple[int, ...], answer: tuple[int, ...]
     ) -> None:
-        """Remember an observation and its answer; in ``conversation`` mode its picture stays in the prompt."""
+        """Remember an observation and its answer; in ``conversation`` mode its image stays in the prompt."""
         super().remember(
             self._without_text(request), action, completion, prompt, self.takes.without_placeholders(answer)
         )
         self._seen[request.episode] = self.pictures_of(request)
 
     def recall(self, episode: int, turns: Sequence[Turn]) -> None:
-        """Remember the turns that came before an episode that begins in the middle of another one."""
+        """Load the history of an episode that branches from another."""
         fed = [replace(turn, completion_ids=self.takes.without_placeholders(turn.completion_ids)) for turn in turns]
         super().recall(episode, fed)
         self._seen[episode] = turns[-1].pictures if turns else ()
 
     def forget(self, episode: int) -> None:
-        """Drop the memory of an episode, its pictures included."""
+        """Drop the memory of an episode, its images included."""
         super().forget(episode)
         self._seen.pop(episode, None)
         self._shown.pop(episode, None)

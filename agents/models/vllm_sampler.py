@@ -100,7 +100,7 @@ class VllmSampler:
     def score(self, sequences: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:
         """Return the log-probability of each token but the first of some sequences, at temperature 1.
 
-        They are computed anew, without prefixes that are kept.
+        They are computed again, without prefixes that are kept.
 
         Raises:
             ModelError: A sequence is too long, or vLLM fails.

@@ -1,4 +1,4 @@
-"""True if a network's weights have changed since something was computed with them."""
+"""Detection of changes of a network's weights."""
 
 from __future__ import annotations
 

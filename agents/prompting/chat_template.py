@@ -62,8 +62,8 @@ _MARK = re.compile(r"</?[^<>\s]{1,60}>|\[/?[A-Z_]{1,40}\]|<[^<>\s]{1,60}>")
 class ChatTemplate:
     """The chat template of a tokenizer, or a custom one.
 
-    A template without a role for the system gets the system text at the beginning of the first user message, with one
-    warning. One that expects the contents of messages in parts, as models that read pictures do, gets one part of text.
+    A template without a role for the system gets the system text at the start of the first user message, with one
+    warning. One that expects the contents of messages in parts, as models that read images do, gets one part of text.
 
     Args:
         tokenizer: A tokenizer with a chat template.
@@ -215,7 +215,7 @@ def shared(first: str, second: str) -> int:
 
 
 def folded(messages: Sequence[Said]) -> list[Said]:
-    r"""Return a conversation with the system text moved to the beginning of its first user message.
+    r"""Return a conversation with the system text moved to the start of its first user message.
 
     >>> folded([("system", "Push boxes."), ("user", "a wall")])
     [('user', 'Push boxes.\n\na wall')]

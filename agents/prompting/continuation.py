@@ -97,7 +97,7 @@ class Continuation:
         """Return for each end token of the model how many tokens after an answer it stands for.
 
         That is the end of an earlier answer in the template, which may be several tokens, another token than after the
-        last answer, or nothing at all: then the first token after an answer begins the next message, and only the same
+        last answer, or nothing at all: then the first token after an answer starts the next message, and only the same
         token stands for it.
         """
         ids = self._ids_of(_SEEN, 1)

@@ -125,7 +125,7 @@ class PromptBuilder:
     def answer(self, text: str) -> tuple[int, ...]:
         """Return the tokens of an answer that was not sampled, without its end token.
 
-        Where the template begins thinking, the answer closes it first.
+        Where the template starts thinking, the answer closes it first.
         """
         return self.encoder.encode_one(self.thinking.closed(text), "marks")
 

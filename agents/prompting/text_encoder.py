@@ -50,7 +50,7 @@ class TextEncoder:
         Args:
             contents: Each text and the control tokens it may contain.
             render: Puts the contents, in this order, into the template.
-            begins: Whether the rendered text is the beginning of a sequence; False if it follows other tokens.
+            begins: Whether the rendered text is the start of a sequence; False if it follows other tokens.
         """
         texts = [valid_text(text) for text, _ in contents]
         patterns = [self._control[trust] for _, trust in contents]

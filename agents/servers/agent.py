@@ -160,7 +160,7 @@ class ServerAgent(EagerAgent, ChatModel):
         return answer, replace(total, shortened=int(self.prompts.leaves_out(request.episode)))
 
     def messages(self, request: Request) -> list[Message]:
-        """Return the messages that ``request`` is answered from, pictures included."""
+        """Return the messages that ``request`` is answered from, images included."""
         return self.prompts.messages(request)
 
     def forget(self, episode: int) -> None:

@@ -169,7 +169,7 @@ def read_address(url: str) -> Address:
 
 
 def read_key(address: Address, variable: str) -> str:
-    """Return the key of a server from the environment; empty where there is none.
+    """Return the key of a server from the environment; empty if there is none.
 
     ``OPENAI_API_KEY`` is sent only to OpenAI's own server, unless it is named explicitly.
 

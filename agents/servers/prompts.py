@@ -63,7 +63,7 @@ class ServerPrompts:
         """Guessed tokens of the longest prompt; lowered where the server refuses a shorter one."""
 
     def messages(self, request: Request) -> list[Message]:
-        """Return the messages that ``request`` is answered from, pictures included."""
+        """Return the messages that ``request`` is answered from, images included."""
         memory = self.memories.setdefault(request.episode, _Memory())
         shown = shown_text(self.config, request.observation, request.info)
         memory.asked = self._user(shown, request)

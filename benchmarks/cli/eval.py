@@ -252,7 +252,7 @@ def chosen_suite(arguments: Arguments, suite: Suite | None) -> Suite:
     env_id = find_env(arguments.target, SUITES, "suite or environment")
     options = {"split": arguments.split, **key_values(arguments.option, "--option")}
     made = wrap(make_text_env(env_id, options), *arguments.wrapper)  # errors are reported before anything is played
-    with suppress(Exception):  # the boundary: the vector counts what breaks from here on
+    with suppress(Exception):  # user code: the vector counts further failures
         made.close()
     return single_suite(env_id, options, arguments.wrapper, arguments.episodes, arguments.seed)
 

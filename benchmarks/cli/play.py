@@ -173,7 +173,7 @@ def watched(arguments: Arguments, seed: int, options: dict[str, Any], wrappers: 
 
 
 def watch(session: Session, screen: Screen, agent: Agent | None) -> None:
-    """Let an agent play one episode; the expert of the environment where there is none.
+    """Let an agent play one episode; the expert of the environment if there is none.
 
     Raises:
         TurngymError: The agent gave no answer.

@@ -119,7 +119,7 @@ class EvaluationFolder:
         path: The folder; None keeps the episodes' rows in memory and no transcripts.
         config: Environments to evaluate, as JSON.
         metadata: Agent and time; on resume, the stored ones apply.
-        resume: Go on with what the folder holds, if it holds something.
+        resume: Continue with what the folder holds, if it holds something.
         keeps_transcripts: Without a folder, keep the transcripts in memory.
 
     Raises:

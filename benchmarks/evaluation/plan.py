@@ -116,9 +116,9 @@ def play_plan(
         execution: Execution settings.
         done: Episodes that are finished already.
         on_episode: Called once for each episode as it ends; one that faults is first played once more.
-        may_begin: Asked before episodes begin; once it says no, the others are left out.
+        may_begin: Asked before episodes start; once it says no, the others are left out.
         transcript_of: Gives the transcript of an episode that is over, for an agent that learns from one try at a task
-            to the next; its tries are played one after another.
+            to the next; its attempts are played one after another.
 
     Raises:
         ConfigError: Such an agent has a single try, or there are no transcripts for it.

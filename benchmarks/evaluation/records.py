@@ -54,7 +54,7 @@ class Evaluation:
         baselines: Results of other agents on the same tasks, by name.
         repeats: Attempts at each task.
         usage: Total usage of the agent over all episodes.
-        unplayed: Label -> episodes that were asked for and not begun.
+        unplayed: Label -> episodes that were asked for and not started.
         verifier: The verifier that scored the episodes, where one did.
     """
 
@@ -186,9 +186,9 @@ def episode_row(
         entry: The environment in the suite.
         rules: Hash of its behaviour.
         agent_name: Specification of the agent.
-        started: When the evaluation began, in UTC.
+        started: When the evaluation started, in UTC.
         verdict: Verdict of a verifier.
-        in_order: Whether it depends on the tries at its task that came before it.
+        in_order: Whether it depends on the attempts at its task that came before it.
     """
     record = record_of(trajectory)
     seat = {**usage_of(trajectory).as_json(), "illegal": record["illegal"]}

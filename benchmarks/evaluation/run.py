@@ -52,7 +52,7 @@ class EvaluationRun:
         execution: Execution settings of the episodes.
         baselines: Name -> agent that plays the same episodes, for comparison.
         out: The folder; None writes nothing.
-        resume: Go on with what the folder holds.
+        resume: Continue with what the folder holds.
         time_budget: Minutes after which no episode starts; None for no limit.
         watcher: Receives the progress.
         clock: Tells the seconds for the time budget.
@@ -146,7 +146,7 @@ class EvaluationRun:
             except ConfigError as error:  # no solver: there is no upper baseline
                 self.watcher.remark(f"without the {name} baseline: {error}")
                 continue
-            except Exception as error:  # the boundary: a solver that breaks costs its baseline, not the evaluation
+            except Exception as error:  # user code: a failing solver costs its baseline only
                 self.watcher.remark(f"without the {name} baseline: {error_text(error)}")
                 continue
             missing = sum(map(len, unplayed(self.plan, folder.of(name)).values()))

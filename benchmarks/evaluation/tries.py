@@ -1,4 +1,4 @@
-"""Earlier tries at a task, for agents that learn from one try to the next.
+"""Earlier attempts at a task, for agents that learn from one try to the next.
 
 They are read from transcripts, those of an earlier run among them: what an agent learns about its tries is the same
 whether the evaluation was killed in between or not.
@@ -30,7 +30,7 @@ def try_of(transcript: Mapping[str, Any]) -> Try:
 
 
 def remind(agent: Agent, key: Key, episode: int, transcript_of: ReadTranscript) -> None:
-    """Tell an agent of all earlier tries at the task of an episode, where it learns from them."""
+    """Tell an agent of all earlier attempts at the task of an episode, where it learns from them."""
     if isinstance(agent, StyledAgent) and learns_between_tries(agent):
         label, task, attempt = key
         agent.remind(episode, [try_of(transcript_of((label, task, earlier))) for earlier in range(attempt)])

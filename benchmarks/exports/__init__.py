@@ -78,7 +78,7 @@ def plain(text: Any) -> str:
 
 
 def shown(observation: Any) -> str:
-    """Return an observation as text; of one with a picture, its text."""
+    """Return an observation as text; of one with an image, its text."""
     return plain(observation["text"] if isinstance(observation, Mapping) and "text" in observation else observation)
 
 

@@ -151,7 +151,7 @@ def _facts(info: Mapping[str, Any], returns: float, actions: list[str]) -> dict[
 
 
 def _content(observation: Any) -> str | list[Content]:
-    """Return an observation as the content of a message, with its picture where it has one."""
+    """Return an observation as the content of a message, with its image where it has one."""
     if isinstance(observation, str):
         return observation
     data = base64.b64encode(png(observation["image"])).decode()

@@ -107,7 +107,7 @@ def content(submission: Submission) -> Content:
 
 
 def _with_error(metric: str, number: Mapping[str, Any]) -> Content:
-    """Return value and standard error, where there is one, under the harness's keys."""
+    """Return value and standard error, if there is one, under the harness's keys."""
     value, stderr = float(number["value"]), number.get("stderr")
     error = {f"{metric}_stderr,{_FILTER}": float(stderr)} if isinstance(stderr, int | float) else {}
     return {f"{metric},{_FILTER}": value, **error}

@@ -144,7 +144,7 @@ def read_entries(
             found = read_entry(folder, check)
         except TurngymError as error:
             found = LeftOut(folder, str(error))
-        except Exception as error:  # the boundary to folders of others: one of them never stops the page
+        except Exception as error:  # untrusted folders: none of them stops the page
             found = LeftOut(folder, f"it cannot be read: {error!r}"[:500])
         if isinstance(found, Entry):
             entries.append(found)
@@ -222,7 +222,7 @@ def is_complete(submission: Submission, episodes: Iterable[Mapping[str, Any]]) -
 
 
 def baseline(entry: Entry, player: str) -> dict[str, float] | None:
-    """Return label -> mean of the suite's metric of a baseline on the same tasks; None where there is none.
+    """Return label -> mean of the suite's metric of a baseline on the same tasks; None if there is none.
 
     Args:
         entry: The submission.

@@ -193,7 +193,7 @@ def _families(suite: str, labels: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def ends_of(estimate: Estimate) -> tuple[float, float]:
-    """Return the ends of an interval; where there is none, every value is possible.
+    """Return the ends of an interval; if there is none, every value is possible.
 
     >>> ends_of(Estimate(0.5, 0.0, 0.5, 0.5, 40, 40, "cluster bootstrap"))
     (-inf, inf)
@@ -204,8 +204,8 @@ def ends_of(estimate: Estimate) -> tuple[float, float]:
 def rank_ranges(intervals: Sequence[tuple[float, float]]) -> list[Ranks]:
     """Return for each interval the best and the worst place that it allows, the highest being the first.
 
-    Somebody is surely ahead only if the whole interval lies above. Two that overlap may stand in either order, which
-    is careful: the same tasks told apart one by one, as ``turngym compare`` does, separate more.
+    Somebody is surely ahead only if the whole interval is above. Two that overlap may stand in either order, which is
+    careful: the same tasks told apart one by one, as ``turngym compare`` does, separate more.
 
     >>> rank_ranges([(0.8, 0.9), (0.5, 0.7), (0.6, 0.75), (0.1, 0.2)])
     [(1, 1), (2, 3), (2, 3), (4, 4)]

@@ -38,7 +38,7 @@ def _elo(found: Numbers, player: str, side: str | None = None) -> Estimate | Non
 
 
 def _elo_axis(estimates: Iterable[Estimate | None], anchor: float) -> Axis:
-    """Return an axis on which bars begin at the anchor."""
+    """Return an axis on which bars start at the anchor."""
     around = axis_around([each for each in estimates if each is not None], anchor - _ELO / 2, anchor + _ELO / 2)
     return Axis(around.low, around.high, anchor)
 

@@ -44,7 +44,7 @@ class Axis:
     zero: float = 0.0
 
     def place(self, value: float) -> str:
-        """Return where a number lies, as CSS has it; numbers outside lie at the ends.
+        """Return where a number is, as CSS has it; numbers outside lie at the ends.
 
         >>> Axis(-50, 150).place(0), Axis(0, 1).place(2)
         ('25.00%', '100.00%')
@@ -159,7 +159,7 @@ def estimate_cell(estimate: Estimate | None, axis: Axis, scale: float = 1.0, dig
     """Return a number with its interval, in figures and drawn.
 
     Args:
-        estimate: The number; None where there is none.
+        estimate: The number; None if there is none.
         axis: Value of the bar in units of the estimate.
         scale: The figures show the number times this.
         digits: Digits after the point.

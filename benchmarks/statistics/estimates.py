@@ -13,7 +13,7 @@ from turngym.arithmetic import float_sum
 def equal_weight_mean(estimates: Sequence[Estimate]) -> Estimate:
     """Return the mean of independent estimates, such as of environments, each with equal weight, with its interval.
 
-    Each end lies as far from the mean as the root of the summed squares of the distances of the single ends, over their
+    Each end is as far from the mean as the root of the summed squares of the distances of the single ends, over their
     number (Zou and Donner 2008, "Construction of confidence limits about effect measures"). So the mean of shares stays
     in [0, 1], and where all tasks of all environments are solved the interval still has a width, as Wilson's have.
 

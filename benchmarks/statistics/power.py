@@ -47,7 +47,7 @@ def _deviations(degrees: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def student_tail(t: float, degrees: int) -> float:
-    """Return the probability that Student's t lies above a value, by its finite sum (Abramowitz and Stegun, 26.7.3-4).
+    """Return the probability that Student's t is above a value, by its finite sum (Abramowitz and Stegun, 26.7.3-4).
 
     >>> round(student_tail(2.093, 19), 4), round(student_tail(12.7062, 1), 6)
     (0.025, 0.025)
@@ -67,7 +67,7 @@ def student_tail(t: float, degrees: int) -> float:
 
 @lru_cache(maxsize=256)
 def critical_t(degrees: int, level: float = 0.95) -> float:
-    """Return the value that Student's t lies within with a probability of ``level``.
+    """Return the value that Student's t is within with a probability of ``level``.
 
     >>> [round(critical_t(degrees), 3) for degrees in (1, 2, 19)]
     [12.706, 4.303, 2.093]
@@ -122,7 +122,7 @@ def seeds_needed(effect: float, deviation: float, wanted: float = 0.9, most: int
 
 
 def upper_deviation(differences: Sequence[float], confidence: float = 0.8) -> float:
-    """Return a bound that the true deviation of differences lies below with some confidence.
+    """Return a bound that the true deviation of differences is below with some confidence.
 
     A few pilot seeds tell the deviation badly; with their plain estimate half of all studies have too few seeds.
     """
@@ -138,8 +138,8 @@ def interval(values: Sequence[float], level: float = 0.95, within: tuple[float, 
     Args:
         values: The values, such as paired differences.
         level: Of the interval.
-        within: Where the mean must lie: of shares 0 to 1, of their differences -1 to 1. The interval is cut there,
-            which loses nothing.
+        within: Where the mean must be: of shares 0 to 1, of their differences -1 to 1. The interval is cut there, which
+            loses nothing.
 
     Raises:
         ValueError: There are fewer than two values, or one is not finite.
@@ -170,7 +170,7 @@ def is_known(values: Sequence[float]) -> bool:
 def verdict(found: Interval, effect: float) -> str:
     """Return what an interval says about a claimed gain.
 
-    ``holds``: it lies above 0. ``does not hold``: it lies below the effect that the study was made for. ``undecided``:
+    ``holds``: it is above 0. ``does not hold``: it is below the effect that the study was made for. ``undecided``:
     neither, or it has no width, as of differences that are all the same.
 
     >>> verdict(Interval(0.1, 0.02, 0.18), 0.05), verdict(Interval(0.0, -0.03, 0.03), 0.05)

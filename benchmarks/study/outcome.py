@@ -17,7 +17,7 @@ from turngym.trainers.records.run_folder import RunFolder
 
 WANTED_POWER = 0.9
 _BOUNDS = {"success": (0.0, 1.0)}
-"""Metric -> where its mean must lie."""
+"""Metric -> where its mean must be."""
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ class Plan:
         about: More about it.
         evaluation: Evaluation of a run that is compared: ``final`` or ``control``, ``-greedy`` or ``-sampled``.
         metric: Metric to compare: ``success``, ``score`` or ``reward_sum``.
-        effect: Smallest difference that matters; a claim whose interval lies below it does not hold.
+        effect: Smallest difference that matters; a claim whose interval is below it does not hold.
     """
 
     name: str

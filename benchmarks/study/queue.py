@@ -1,4 +1,4 @@
-"""The runs of a study: finished ones are kept, interrupted ones go on, one that fails does not stop the others.
+"""The runs of a study: finished ones are kept, interrupted ones continue, one that fails does not stop the others.
 
 Several processes may work on one study: each run is locked while one of them runs it.
 """
@@ -109,7 +109,7 @@ def require_planned(plan: Plan, folder: Path, configs: Mapping[str, TrainConfig]
 
 
 class Queue:
-    """Runs what is missing of a study, each run in a process of its own.
+    """Runs what is missing of a study, each run in a separate process.
 
     Args:
         plan: The plan.
@@ -130,14 +130,14 @@ class Queue:
         """Run what is missing; returns how each run ended, in the order of the plan.
 
         Runs of other processes are left to them. If one of those processes ends before its run is finished, the run
-        goes on here.
+        continues here.
 
         Args:
             on_end: Called after each run.
             on_wait: Called with the runs that are left when other processes run all of them.
 
         Raises:
-            KeyboardInterrupt: The runs have been interrupted; calling it again goes on with them.
+            KeyboardInterrupt: The runs have been interrupted; calling it again continues with them.
         """
         missing = [job for job, state in states(self.plan, self.folder).items() if state != "finished"]
         self._missing = list(missing)
@@ -221,7 +221,7 @@ class Queue:
         return {"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, **os.environ}
 
     def _stop(self, work: Sequence[Future[Ended]]) -> None:
-        """Interrupt the runs, so that each keeps a checkpoint, and begin no others."""
+        """Interrupt the runs, so that each keeps a checkpoint, and start no others."""
         with self._lock:
             self._closing.set()
             for future in work:

@@ -1,4 +1,4 @@
-"""The native text games, small enough for a laptop: every instance where there are few, else held-out ones."""
+"""The native text games, small enough for a laptop: every instance if there are few, else held-out ones."""
 
 from __future__ import annotations
 

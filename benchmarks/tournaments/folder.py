@@ -28,7 +28,7 @@ class TournamentFolder:
     Args:
         path: The folder; None stores nothing.
         plan: Definition of the tournament, as JSON.
-        resume: Go on with what the folder holds.
+        resume: Continue with what the folder holds.
 
     Raises:
         RunFolderExists: The folder is not empty, and ``resume`` was not given.

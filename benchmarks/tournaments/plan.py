@@ -74,7 +74,7 @@ class TournamentPlan:
         return replace(self, sides=sides, pairing=pairing)
 
     def matches(self) -> list[Match]:
-        """Return the games, in the order in which they begin."""
+        """Return the games, in the order in which they start."""
         return list(schedule(self.make_game(), list(self.players), self.pairing, self.blocks, self.seed))
 
     def content(self) -> dict[str, Any]:

@@ -44,7 +44,8 @@ def play_tournament(
     Args:
         plan: Game to play.
         folder: Folder for games and results, one line per finished game; nothing is stored by default.
-        resume: Go on with the tournament in that folder. It may have fewer blocks than the plan, or not have begun.
+        resume: Continue with the tournament in that folder. It may have fewer blocks than the plan, or not have
+            started.
         tables: Number of parallel games.
         anchor: Player whose strength is fixed: ``random`` if it plays, unless given.
         anchor_elo: Its Elo.
@@ -111,7 +112,7 @@ def play_matches(
 class _Hall:
     """The tables of a tournament.
 
-    A game whose rules raise begins anew once at a fresh table; if they raise again, it is over.
+    A game whose rules raise starts again once at a fresh table; if they raise again, it is over.
     """
 
     def __init__(
@@ -131,7 +132,7 @@ class _Hall:
         return bool(self._live)
 
     def advance(self) -> list[dict[str, Any]]:
-        """Begin games where tables are free, let every seat that is asked answer, and return what has ended."""
+        """Start games where tables are free, let every seat that is asked answer, and return what has ended."""
         self._over = []
         while self._free and (match := next(self._matches, None)):
             self._free -= 1
@@ -151,21 +152,21 @@ class _Hall:
         table = self._spare.pop() if self._spare else Table(self._plan.make_game(), retries=self._plan.retries)
         try:
             self._live.append(LiveGame(match, table, self._roster))
-        except Exception as error:  # the boundary to the rules: a tournament goes on without one game
+        except Exception as error:  # game code: a tournament continues without the game
             self._break(match, error)
 
     def _guarded(self, game: LiveGame, call: Callable[..., Any], *arguments: Any) -> Any:
         """Return what a call gives; None if the rules raised, after which the game is no longer live."""
         try:
             return call(*arguments)
-        except Exception as error:  # the boundary to the rules: a tournament goes on without one game
+        except Exception as error:  # game code: a tournament continues without the game
             self._live.remove(game)
             game.end()
             self._break(game.match, error)
             return None
 
     def _break(self, match: Match, error: Exception) -> None:
-        """Begin a game anew, or give it up. Its table is not used again."""
+        """Start a game again, or give it up. Its table is not used again."""
         tries = self._tries.get(match.key, 1)
         if tries < _TRIES:
             self._tries[match.key] = tries + 1
@@ -228,7 +229,7 @@ def _answers(asked: Sequence[tuple[SeatPlayer, Request]]) -> list[Decision | Exc
             return [_answer(each) for each in act_together(asked)]
         except ServerDown:
             raise
-        except Exception as error:  # the boundary to agents: a tournament goes on without one
+        except Exception as error:  # user code: a tournament continues without the agent
             problem = error
     if len(asked) == 1:
         return [problem]
@@ -246,7 +247,7 @@ def _nothing(match: Match, plan: TournamentPlan) -> dict[str, Any]:
     names = [f"player_{seat}" for seat in range(len(match.players))]
     try:
         teams = dict(zip(names, teams_of(plan.make_game(), match.seed), strict=True))
-    except Exception:  # the boundary to the rules, whose fault is recorded already
+    except Exception:  # game code, whose fault is recorded already
         teams = {}
     zeros = dict.fromkeys(names, 0.0)
     counts = ("calls", "answers", "parse_failures", "illegal", "forfeits", "faults", "tokens_in", "tokens_out")

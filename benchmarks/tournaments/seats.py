@@ -32,8 +32,8 @@ class Roster:
     """Makes the players of a tournament. An agent is made once and plays at all its seats.
 
     Args:
-        players: Name in the tournament -> what plays: a player of the game or a generic one (``random``), a player of
-            your own (``my_module:MyPlayer``), or an agent with a colon (``hf:PATH``, ``scripted:a``).
+        players: Name in the tournament -> what plays: a player of the game or a generic one (``random``), your own
+            player (``my_module:MyPlayer``), or an agent with a colon (``hf:PATH``, ``scripted:a``).
         game: Environment to play.
         settings_of: Gives what the agent of a name is made with.
 
@@ -133,13 +133,13 @@ class LiveGame:
         }
 
     def _seated(self, seat: int, name: str, roster: Roster) -> Player | None:
-        """Return the player, ready; None if it cannot begin, so that it forfeits."""
+        """Return the player, ready; None if it cannot start, so that it forfeits."""
         for _ in range(_TRIES):
             try:
                 player = roster.make(name)
                 player.begin(self.table.views[seat], stream("tournament player", self.match.key, seat))
                 return player
-            except Exception as error:  # the boundary to players: a tournament goes on without one
+            except Exception as error:  # user code: a tournament continues without the player
                 problem = error
         self._note(seat, problem)
         return None
@@ -185,7 +185,7 @@ class LiveGame:
                 if not isinstance(text, str):
                     raise TypeError(f"an answer is a text, got {type(text).__name__}")
                 break
-            except Exception as error:  # the boundary to players: a tournament goes on without one
+            except Exception as error:  # user code: a tournament continues without the player
                 _ = view.observation, view.legal_actions, view.anchor  # raises where the rules are to blame
                 problem = error
         else:
@@ -224,7 +224,7 @@ class LiveGame:
             if isinstance(player, SeatPlayer):
                 try:
                     player.end()
-                except Exception as error:  # the boundary to players: a tournament goes on without one
+                except Exception as error:  # user code: a tournament continues without the player
                     self._note(seat, error)
 
     def content(self) -> dict[str, Any]:
@@ -271,7 +271,7 @@ def _seats(match: Match) -> Iterator[tuple[int, str]]:
 
 
 def _finite(value: float) -> float | None:
-    """Return a number, or None where there is none: JSON has no nan."""
+    """Return a number, or None if there is none: JSON has no nan."""
     return float(value) if is_finite(value) else None
 
 

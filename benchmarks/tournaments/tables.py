@@ -118,7 +118,7 @@ def _range(found: Mapping[str, Any], name: str, elo: Mapping[str, Any] | None) -
 
 
 def side_name(side: str) -> str:
-    """Return a side as people call it; where there are no teams it is the number of a seat."""
+    """Return a side as people call it; if there are no teams it is the number of a seat."""
     return f"seat {side}" if side.isdigit() else side
 
 

@@ -71,7 +71,7 @@ def known_suite(submission: Submission) -> Suite | None:
 
 
 def _named_suite(config: Mapping[str, Any]) -> Suite | None:
-    """Return the suite of this name, or that of a single environment of this name; None where there is none.
+    """Return the suite of this name, or that of a single environment of this name; None if there is none.
 
     An environment that is not registered here may have been a file or a class of its author.
     """
@@ -87,7 +87,7 @@ def _named_suite(config: Mapping[str, Any]) -> Suite | None:
 
 
 def date_findings(submission: Submission) -> Iterator[Finding]:
-    """Yield times that lie in the future, and episodes whose evaluation did not start when the others' did."""
+    """Yield times that are in the future, and episodes whose evaluation did not start when the others' did."""
     metadata = submission.metadata
     latest = datetime.now(UTC) + _CLOCKS_DIFFER
     for name in ("date", "started", "played", "finished"):

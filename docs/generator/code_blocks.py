@@ -53,7 +53,7 @@ def blocks(text: str) -> Iterator[Block]:
 
 
 def commands(block: Block) -> Iterator[str]:
-    """Return the command lines of a shell block; a line that ends with a backslash goes on."""
+    """Return the command lines of a shell block; a line that ends with a backslash continues."""
     for line in block.code.replace("\\\n", " ").splitlines():
         if line.strip() and not line.startswith("#"):
             yield line

@@ -59,7 +59,7 @@ def pages() -> dict[str, str]:
 
 
 def rewritten(source: str, target: str, text: str, known: dict[str, str], pictures: set[str]) -> str:
-    """Return a page with its links as they must be on the site; collect the pictures that it shows."""
+    """Return a page with its links as they must be on the site; collect the images that it shows."""
 
     def link(found: re.Match[str]) -> str:
         mark, label, path, anchor = found.groups()
@@ -112,7 +112,7 @@ def api() -> str:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages and pictures that lie beside the code."""
+    """Add the pages and images that are beside the code."""
     known = pages()
     pictures: set[str] = set()
     files.append(File.generated(config, "reference/api.md", content=api()))

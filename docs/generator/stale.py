@@ -13,7 +13,7 @@ def stale(texts: Mapping[Path, str], script: str, folder: Path | None = None) ->
     Args:
         texts: Page -> what it must hold.
         script: What writes the pages.
-        folder: Where no other pages may lie; None where they may.
+        folder: Where no other pages may be; None where they may.
     """
     wrong = [path for path, text in texts.items() if not path.is_file() or path.read_text("utf8") != text]
     for path in wrong:

@@ -42,7 +42,7 @@ class BrowserGym(ReplayedEnv):
     """Adapter of BrowserGym tasks.
 
     Pages, goals, rewards and actions are BrowserGym's. An observation is its accessibility tree as text, after the goal
-    at first and after the addresses of the tabs where there are several; an action is one of its calls, such as
+    at first and after the addresses of the tabs if there are several; an action is one of its calls, such as
     ``click('13')``. An action that it cannot parse or carry out is invalid, and the observation gives the reason. An
     episode that BrowserGym ends is terminated, and solved if the last reward is at least 1; ``max_turns`` truncates.
     The anchor is the goal, the address and the tree.

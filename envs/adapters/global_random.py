@@ -1,4 +1,4 @@
-"""Isolates third-party code that uses ``random`` and ``numpy.random``: each user gets a global state of its own.
+"""Isolates third-party code that uses ``random`` and ``numpy.random``: each user gets its own global state.
 
 Code that samples from the global generators disturbs all other users of them. Here a state that belongs to one object
 is swapped in before such code runs and swapped out afterwards, under one lock, so that two such objects never affect

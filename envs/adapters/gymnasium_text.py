@@ -75,7 +75,7 @@ KNOWN: dict[str, Words] = {
 
 
 def plain_picture(text: str) -> str:
-    r"""Return a text picture with its ANSI colours written out: a background as brackets, coloured letters by name.
+    r"""Return a text image with its ANSI colours written out: a background as brackets, coloured letters by name.
 
     >>> plain_picture("\x1b[41mS\x1b[0mFF \x1b[34;1mY\x1b[0m")
     '[S]FF Y(blue)'
@@ -117,11 +117,11 @@ class GymnasiumText(ReplayedEnv):
     """Adapter of Gymnasium environments.
 
     Actions: a space that contains text passes text on; a ``Discrete`` space takes the actions' names. Observations:
-    text as it is, else the picture of render mode ``"ansi"`` with its colours written out, else the values. Both
-    flags at once count as terminated. An episode is solved if its last info says so (``is_success`` or ``success``),
-    and without such an entry if it terminated with a last reward above ``solved_above``; where neither is known, no
-    episode counts as solved, and a warning is issued when the first one ends. ``info["action_mask"]`` and
-    ``info["legal_actions"]`` of the inner environment narrow the legal actions. The anchor is the last observation.
+    text as it is, else the image of render mode ``"ansi"`` with its colours written out, else the values. Both flags at
+    once count as terminated. An episode is solved if its last info says so (``is_success`` or ``success``), and without
+    such an entry if it terminated with a last reward above ``solved_above``; where neither is known, no episode counts
+    as solved, and a warning is issued when the first one ends. ``info["action_mask"]`` and ``info["legal_actions"]`` of
+    the inner environment narrow the legal actions. The anchor is the last observation.
 
     >>> env = GymnasiumText(inner="FrozenLake-v1", inner_options={"is_slippery": False})
     >>> print(env.reset(seed=0)[0])

@@ -75,9 +75,9 @@ class NumericView:
     """Encoding of observations as numbers.
 
     Args:
-        encoding: ``"ngrams"`` for :func:`ngram_vector`, ``"characters"`` for :func:`character_vector`, ``"image"``
-            for the picture of an environment that was made with ``image=True``.
-        features: Length of the vector; a picture has a size of its own.
+        encoding: ``"ngrams"`` for :func:``ngram_vector``, ``"characters"`` for :func:``character_vector``, ``"image"``
+            for the image of an environment that was made with ``image=True``.
+        features: Length of the vector; an image has its own size.
         source: The text that is encoded: ``"anchor"``, which is all that the agent can know, or ``"observation"``,
             which is only what is new.
 
@@ -209,7 +209,7 @@ class NumericEnv(gymnasium.Wrapper[NDArray[Any], Any, Any, str], RecordConstruct
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[Any], dict[str, Any]]:
-        """Begin a new episode."""
+        """Start a new episode."""
         return self._shown(*self.env.reset(seed=seed, options=options))
 
     def step(self, action: Any) -> tuple[NDArray[Any], float, bool, bool, dict[str, Any]]:

@@ -40,7 +40,7 @@ class OpenEnv(TextEnv[str]):
 
     It offers coroutines, so that a vector with the backend ``asyncio`` waits for all its servers at once. A connection
     lost between episodes is re-established; one lost during an episode, or a server that does not answer in time, is a
-    fault: in a vector it affects one slot, whose next episode begins on a fresh connection.
+    fault: in a vector it affects one slot, whose next episode starts on a fresh connection.
 
     The seed of a reset is passed on as it is, so that equal seeds mean what they mean there; without one, a seed is
     sampled here. Servers of turngym (``turngym serve-env``) send the whole info in their metadata. Metadata of other
@@ -113,14 +113,14 @@ class OpenEnv(TextEnv[str]):
     # With and without coroutines.
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
-        """Begin a new episode; see :meth:`TextEnv.reset`."""
+        """Start a new episode; see :meth:`TextEnv.reset`."""
         self._seed = seed
         return super().reset(seed=seed, options=options)
 
     async def async_reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, dict[str, Any]]:
-        """Begin a new episode, as :meth:`reset` does."""
+        """Start a new episode, as :meth:`reset` does."""
         self._running = False
         gymnasium.Env.reset(self, seed=seed)
         self._seed = self._chosen(seed)
@@ -196,7 +196,7 @@ class OpenEnv(TextEnv[str]):
 
     @contextlib.contextmanager
     def _refusals(self) -> Iterator[None]:
-        """Run a block that begins an episode; arguments that the server rejects become a ConfigError."""
+        """Run a block that starts an episode; arguments that the server rejects become a ConfigError."""
         try:
             yield
         except Refused as refused:

@@ -87,7 +87,7 @@ _HOME = _Home()
 
 
 class Line:
-    """One session on a server. It connects when an episode begins, and again if the connection was lost since the last.
+    """One session on a server. It connects when an episode starts, and again if the connection was lost since the last.
 
     Args:
         url: The server, such as ``http://127.0.0.1:8000``.
@@ -113,7 +113,7 @@ class Line:
         self._socket: Any = None
 
     def begin(self, data: Body) -> Future[Body]:
-        """Begin an episode; the result is the data of the first observation, or a :class:`ServerFault`."""
+        """Start an episode; the result is the data of the first observation, or a :class:`ServerFault`."""
         return self._run(self._begin(data))
 
     def act(self, data: Body) -> Future[Body]:

@@ -63,7 +63,7 @@ class ReplayedEnv(TextEnv[str]):
 
     @abstractmethod
     def foreign_reset(self, seed: int) -> str:
-        """Begin an episode that depends on ``seed`` alone, and return the first observation."""
+        """Start an episode that depends on ``seed`` alone, and return the first observation."""
 
     @abstractmethod
     def foreign_step(self, action: str) -> Reply:

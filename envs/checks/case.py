@@ -226,7 +226,7 @@ def follow(env: Env, episode: Episode, actions: Sequence[str]) -> list[str]:
 
 
 def next_action(env: Env, info: Any, generator: np.random.Generator) -> tuple[str, bool]:
-    """Return an action text, and whether it was listed as legal; the expert's where there is no list."""
+    """Return an action text, and whether it was listed as legal; the expert's if there is no list."""
     legal = info.get("legal_actions", ()) if isinstance(info, Mapping) else ()
     is_odd = generator.random() < 0.15
     if is_odd or not isinstance(legal, tuple | list):
@@ -237,7 +237,7 @@ def next_action(env: Env, info: Any, generator: np.random.Generator) -> tuple[st
 
 
 def expert_action(env: Env) -> str | None:
-    """Return the expert's action, None where there is no expert; the generator stays where it is."""
+    """Return the expert's action, None if there is no expert; the generator stays where it is."""
     generator = env.unwrapped.np_random.bit_generator
     before = generator.state
     try:

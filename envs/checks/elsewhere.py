@@ -184,7 +184,7 @@ def _collect(running: _Running) -> ProcessResult:
 
 
 def _branches(case: Case) -> list[Branch]:
-    """Return one branch of the first episode, from its middle; none where there are no snapshots."""
+    """Return one branch of the first episode, from its middle; none if there are no snapshots."""
     episode = case.first
     turn = len(episode.actions) // 2
     begun = begin(case.env, episode.seed)

@@ -126,7 +126,7 @@ _AFTER = (*REUSABLE, "info-complete", "snapshot-json", "snapshot-generator", "sn
     after=_AFTER,
 )
 def hidden_in_observation(case: Case) -> Iterator[Finding]:
-    """Neither the answer to an invalid action, nor the picture, nor the first observation reveals hidden facts."""
+    """Neither the answer to an invalid action, nor the image, nor the first observation reveals hidden facts."""
     found = swaps(case).found
     yield from found["observation"][:1]
     yield from found["picture"][:1]

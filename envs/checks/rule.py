@@ -80,7 +80,7 @@ def rule(name: str, promise: str, *, why: str, fix: str, after: tuple[str, ...] 
 
 
 def excerpts(ours: str, theirs: str) -> tuple[str, str]:
-    """Return the parts of two texts around the place where they begin to differ.
+    """Return the parts of two texts around the place where they start to differ.
 
     >>> excerpts("left 1 right", "left 2 right")
     ('left 1 right', 'left 2 right')
@@ -92,7 +92,7 @@ def excerpts(ours: str, theirs: str) -> tuple[str, str]:
 
 
 def difference(what: str, ours: list[str], theirs: list[str], seed: int | None) -> Iterator[Finding]:
-    """Yield where two episodes begin to differ, nothing if they are equal.
+    """Yield where two episodes start to differ, nothing if they are equal.
 
     Args:
         what: Message if they differ.

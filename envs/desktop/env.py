@@ -47,7 +47,7 @@ class Desktop(PictureEnv):
     goal, the windows and the saved files; with ``image=True`` also the screen. Display and window manager are reused
     between episodes, programs and files are not.
 
-    Equal seeds and actions give equal pictures, regardless of the speed of the machine and the agent, except for what a
+    Equal seeds and actions give equal images, regardless of the speed of the machine and the agent, except for what a
     program takes from the clock: today's date, when a file was saved, the moving frame around copied cells. A display
     or program that dies or hangs raises :class:`DesktopFault`; in a vector it is a fault of one slot. A program that
     the agent closes is not a fault.

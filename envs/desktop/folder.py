@@ -55,7 +55,7 @@ class Folder:
         return (self.text(name) or "").rstrip().splitlines()
 
     def book(self, name: str) -> tuple[Sheet, ...]:
-        """Return the sheets of a workbook, formulas worked out; none where there is no workbook."""
+        """Return the sheets of a workbook, formulas worked out; none if there is no workbook."""
         content = self.content(name) or b""
         if name in self._books and self._books[name][0] == content:
             return self._books[name][1]
@@ -66,7 +66,7 @@ class Folder:
         return sheets
 
     def sheet(self, name: str) -> Sheet:
-        """Return the first sheet of a workbook, an empty one where there is none."""
+        """Return the first sheet of a workbook, an empty one if there is none."""
         return next(iter(self.book(name)), Sheet(""))
 
     def fill(self, files: Mapping[str, bytes]) -> None:

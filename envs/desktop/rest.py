@@ -1,4 +1,4 @@
-"""Waiting until programs are idle: all asleep, no timer about to wake one, the picture stable.
+"""Waiting until programs are idle: all asleep, no timer about to wake one, the image stable.
 
 There are no fixed delays. A process that is short of processor time is runnable, not asleep; and for one that sleeps,
 the kernel reports what it waits for and how long. Only where it does not, a stable third of a second must suffice.
@@ -36,7 +36,7 @@ class Sample(NamedTuple):
 
     Args:
         runs: Number of runs of each thread so far.
-        timer: Milliseconds of the timer that will soon wake one, 0 where there is none.
+        timer: Milliseconds of the timer that will soon wake one, 0 if there is none.
         is_blind: Whether the timers are unknown.
     """
 
@@ -107,7 +107,7 @@ def others() -> list[int]:
 def wait_for_rest(
     picture: Callable[[], int], limit_seconds: float, processes: Callable[[], list[int]] = others
 ) -> bool:
-    """Wait until the processes sleep, no timer is about to wake one and the picture is stable.
+    """Wait until the processes sleep, no timer is about to wake one and the image is stable.
 
     Args:
         picture: Returns a checksum of the screen.

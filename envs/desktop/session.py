@@ -78,10 +78,10 @@ class DesktopSession:
         self._buffer = bytearray()
         self._size = width, height
         self._frame = -1
-        """The file of the picture; mapping it would kill this process if a program truncated it."""
+        """The file of the image; mapping it would kill this process if a program truncated it."""
         self._pixels_at = 0
         self.digest = ""
-        """Digest of the picture on the screen."""
+        """Digest of the image on the screen."""
         self.scratch = Path(tempfile.mkdtemp(prefix="desktop-", dir=scratch_root()))
         self.home = self.scratch / "home"
         for name in ("home", "screen"):

@@ -101,7 +101,7 @@ def _sheet(element: ElementTree.Element) -> Sheet:
 
 
 def _bold(element: ElementTree.Element) -> set[Place]:
-    """Return the bold cells; only the beginning of an unbounded region."""
+    """Return the bold cells; only the start of an unbounded region."""
     found: set[Place] = set()
     for region in element.iter(f"{_NAMESPACE}StyleRegion"):
         font = region.find(f".//{_NAMESPACE}Font")

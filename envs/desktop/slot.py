@@ -58,7 +58,7 @@ class DesktopSlot:
 
     @property
     def digest(self) -> str:
-        """Digest of the picture on the screen."""
+        """Digest of the image on the screen."""
         return self._session.digest if self._session else ""
 
     def begin(self, goal: Goal) -> None:
@@ -98,7 +98,7 @@ class DesktopSlot:
         self.windows = self._session.act(action.order())
 
     def picture(self) -> NDArray[np.uint8]:
-        """Return the screen, black where there is none."""
+        """Return the screen, black if there is none."""
         width, height = self._size
         return np.zeros((height, width, 3), np.uint8) if self._session is None else self._session.picture()
 

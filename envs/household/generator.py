@@ -194,7 +194,7 @@ def _choose_goals(chance: _Chance, kinds: Sequence[str], stands: Sequence[tuple[
 
 
 def _place(chance: _Chance, names: Sequence[str], goals: Sequence[Goal], distractors: int) -> list[tuple[str, str]]:
-    """Return pairs (type of a thing, name of its receptacle); nothing lies where it is asked for."""
+    """Return pairs (type of a thing, name of its receptacle); nothing is where it is asked for."""
     asked = {(goal.target, goal.thing) for goal in goals}
     wanted = [goal.thing for goal in goals for _ in range(2 if goal.kind == TWO else 1)]
     here = [name.split()[0] for name in names]
@@ -213,7 +213,7 @@ def _place(chance: _Chance, names: Sequence[str], goals: Sequence[Goal], distrac
 
 
 def build(plan: Plan) -> World:
-    """Return the household that a plan describes. Every receptacle has a location of its own."""
+    """Return the household that a plan describes. Every receptacle has its own location."""
     receptacles = tuple(
         Receptacle(f"{kind} {number}", kind, 0, RECEPTACLES[kind].is_openable)
         for kind, count in plan.receptacles

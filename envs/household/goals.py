@@ -1,4 +1,4 @@
-"""True if a household's goal is reached, and the progress that the agent can know."""
+"""Goals of a household, and the progress that the agent can know."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from turngym.envs.household.world import LOOK, MARK_OF, TWO, Goal
 
 
 def is_reached(house: House, goal: Goal) -> bool:
-    """Return whether a goal is reached, by whatever lies where.
+    """Return whether a goal is reached, by whatever is where.
 
     >>> from turngym.envs.household.world import PLACE, Receptacle, Thing, World
     >>> goal = Goal(PLACE, "mug", "desk")
@@ -48,8 +48,8 @@ def known_marks(house: House, thing: int) -> tuple[str, ...]:
 def progress(house: House) -> float:
     """Return the share of the goal's conditions that the agent knows to hold, at the best thing for it, in [0, 1].
 
-    The conditions are that the thing has been cleaned, heated or cooled, and that it lies where it should; that the
-    first and the second thing lie there; that the thing is held, and that it is held where a lamp of the kind is on.
+    The conditions are that the thing has been cleaned, heated or cooled, and that it is where it should; that the first
+    and the second thing lie there; that the thing is held, and that it is held where a lamp of the kind is on.
     """
     shares = [_share(house, goal) for goal in house.world.goals]
     return float_sum(shares) / len(shares)

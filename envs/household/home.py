@@ -60,7 +60,7 @@ class HomeEnv(TextEnv[str]):
         return self._house
 
     def _enter(self, house: House) -> None:
-        """Begin to play in a household."""
+        """Start to play in a household."""
         self._house = house
         self._known_to_be = progress(house)
         self._commands = house.commands()

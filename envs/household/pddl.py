@@ -100,7 +100,7 @@ def read_goal(text: str) -> Goal:
     """Return the goal of a problem.
 
     Args:
-        text: The part of the problem that begins with ``(:goal``, in lower case.
+        text: The part of the problem that starts with ``(:goal``, in lower case.
 
     Raises:
         ConfigError: It is none of the six goals.

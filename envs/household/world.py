@@ -90,7 +90,7 @@ class World:
         around: Pairs (thing, location), by number.
         goals: Simultaneous requests.
         task: The same in words.
-        start: Location at which the agent begins.
+        start: Location at which the agent starts.
         marks: Pairs (mark, thing) that hold at the start.
     """
 

@@ -151,7 +151,7 @@ class Game(Configured, ABC):
 
     @abstractmethod
     def anchor(self, seat: int) -> str:
-        """Return canonical text of what the seat can know now, without a turn counter of its own."""
+        """Return canonical text of what the seat can know now, without its own turn counter."""
 
     @abstractmethod
     def winners(self) -> tuple[int, ...]:
@@ -168,11 +168,11 @@ class Game(Configured, ABC):
     # Optional methods.
 
     def role(self, seat: int) -> str:
-        """Return the role of a seat, hidden from others where the rules say so; empty where there are none."""
+        """Return the role of a seat, hidden from others where the rules say so; empty if there are none."""
         return ""
 
     def team(self, seat: int) -> str:
-        """Return the side of a seat, by which tournaments count; its role, or its number where there are none."""
+        """Return the side of a seat, by which tournaments count; its role, or its number if there are none."""
         return self.role(seat) or str(seat)
 
     def phase(self) -> str:

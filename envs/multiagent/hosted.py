@@ -43,7 +43,7 @@ def whole_seed(seed: object) -> int:
 
 
 def begin_game(table: Table, seed: int, options: Mapping[str, Any] | None = None) -> None:
-    """Begin the game that a seed names.
+    """Start the game that a seed names.
 
     Args:
         table: Where it is played.
@@ -70,19 +70,19 @@ class HostedTable:
         self._generators = [np.random.default_rng(0) for _ in range(count)]
 
     def begin(self, seed: int, options: Mapping[str, Any] | None = None) -> None:
-        """Begin the game of a seed; :meth:`seat` comes next."""
+        """Start the game of a seed; :meth:`seat` comes next."""
         begin_game(self.table, seed, options)
         self.rewards = [0.0] * self.table.game.num_seats
 
     def seat(self, players: Sequence[Player | None], seed: int) -> None:
-        """Assign players to a game that has begun.
+        """Assign players to a game that has started.
 
         Args:
             players: Player per seat; None where answers come from outside.
             seed: The seed of the game.
 
         Raises:
-            PlayerError: One of them cannot begin.
+            PlayerError: One of them cannot start.
         """
         self.players = list(players)
         for seat, player in enumerate(players):
@@ -92,7 +92,7 @@ class HostedTable:
     def _sit(self, seat: int, player: Player, generator: np.random.Generator) -> None:
         try:
             player.begin(self.table.views[seat], generator)
-        except Exception as error:  # the boundary to players: the table decides what becomes of it
+        except Exception as error:  # user code: the table handles it
             raise PlayerError(seat, self._raised(seat, player, error)) from error
 
     def play_on(self) -> None:
@@ -111,7 +111,7 @@ class HostedTable:
                 has_moved = True
                 try:
                     text = player.act(views[seat])
-                except Exception as error:  # the boundary to players: the table decides what becomes of it
+                except Exception as error:  # user code: the table handles it
                     raise PlayerError(seat, self._raised(seat, player, error)) from error
                 if not isinstance(text, str):
                     kind = type(text).__name__
@@ -187,5 +187,5 @@ class HostedTable:
     def _remind(self, seat: int, player: Player, memory: JSONValue) -> None:
         try:
             player.load(memory)
-        except Exception as error:  # the boundary to players: the table decides what becomes of it
+        except Exception as error:  # user code: the table handles it
             raise PlayerError(seat, self._raised(seat, player, error)) from error

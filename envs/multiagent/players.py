@@ -46,7 +46,7 @@ class Player(ABC):
         """Return the answer to the question that the view shows: any text."""
 
     def state(self) -> JSONValue:
-        """Return the memory of this game as JSON can hold it, without the generator; None where there is none."""
+        """Return the memory of this game as JSON can hold it, without the generator; None if there is none."""
         return None
 
     def load(self, state: JSONValue) -> None:
@@ -89,8 +89,8 @@ def make_player(name: str, game: Game) -> Player:
     """Return a new player, one of the game's own or one that plays every game.
 
     Args:
-        name: A name of ``game.players``, of :data:`PLAYERS`, or ``"module:Class"`` or ``"path/to/file.py:Class"`` for
-            a player of your own.
+        name: A name of ``game.players``, of :data:``PLAYERS``, or ``"module:Class"`` or ``"path/to/file.py:Class"`` for
+            your own player.
         game: The game to play.
 
     Raises:

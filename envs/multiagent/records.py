@@ -55,7 +55,7 @@ class EpisodeRecord:
     Args:
         table: Number of the table.
         episode: Number of games started by the table before.
-        seed: Names the game: every view that is reset with it begins the same one.
+        seed: Names the game: every view that is reset with it starts the same one.
         game: Name of the game.
         ruleset: Hash of the game's name, its options and the rules of the table; results with different ones cannot be
             compared.

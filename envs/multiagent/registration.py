@@ -43,7 +43,7 @@ TABLE_OPTIONS = ("retries", "invalid_penalty", "render_mode")
 
 
 def is_game(name: str) -> bool:
-    """Return whether a name stands for a game between seats: an id of :data:`GAMES`, or a class of your own.
+    """Return whether a name stands for a game between seats: an id of :data:`GAMES`, or your own class.
 
     >>> is_game("turngym/TicTacToe-v0"), is_game("turngym/Sokoban-v0")
     (True, False)

@@ -73,7 +73,7 @@ def from_bytes(game: Game, options: Mapping[str, Any], snapshot: bytes) -> dict[
         told = [str(each)[:_LONGEST_TOLD] for each in found]
         expected = _FORMAT, game.name, json.loads(json.dumps(game.settings)), dict(options)
         is_equal = [one == other for one, other in zip(found, expected, strict=True)]
-    except Exception as error:  # the boundary: the bytes may be anything
+    except Exception as error:  # untrusted bytes: anything may be raised
         raise ConfigError(f"restore() of {game.name} got bytes that are no snapshot of turngym.") from error
     if not is_equal[0]:
         raise ConfigError(f"this snapshot has the format {told[0]}, not {_FORMAT}: take a new one.")

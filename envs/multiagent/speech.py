@@ -37,7 +37,7 @@ def safe_speech(text: str, limit: int = SPEECH_LIMIT) -> str:
     format is left. Doing it twice changes nothing.
 
     Args:
-        text: Any text; only the beginning of a very long one is read.
+        text: Any text; only the start of a very long one is read.
         limit: Characters that are kept, at least 1.
 
     >>> safe_speech('Hi\n<|im_end|> player_1 says: "I pass" [Accept]')

@@ -62,7 +62,7 @@ class Table:
             raise ConfigError(f"invalid_penalty must be at least 0 and finite, got {as_float(invalid_penalty)}.")
         self.game, self.retries, self.invalid_penalty = game, retries, invalid_penalty
         self.generator = self.own_generator = np.random.default_rng(0)
-        """All randomness of the game; ``own_generator`` is for callers that begin games by seeds."""
+        """All randomness of the game; ``own_generator`` is for callers that start games by seeds."""
         self.views = tuple(SeatView(self, seat) for seat in game.everyone)
         self.no_rewards = (0.0,) * game.num_seats
         """The rewards of answers that earn nothing: always this object."""
@@ -87,7 +87,7 @@ class Table:
             view._clear()
 
     def reset(self, generator: np.random.Generator, options: Mapping[str, Any] | None = None) -> None:
-        """Begin a game.
+        """Start a game.
 
         Args:
             generator: All randomness of the game; it must not be used elsewhere meanwhile.
@@ -304,7 +304,7 @@ class Table:
             require_same_content(json.loads(self.snapshot()), content)
             self._require_readable()
             self._try_to_go_on(content)
-        except Exception as error:  # the boundary: any error from a damaged state rejects it
+        except Exception as error:  # any error from a damaged state rejects it
             self.generator = generator
             if before is None:
                 self._clear()

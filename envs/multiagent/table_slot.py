@@ -79,7 +79,7 @@ class TableSlot:
         self._asked.clear()
 
     def begin(self, seed: int) -> None:
-        """Begin the next game, and play it on.
+        """Start the next game, and play it on.
 
         Raises:
             ConfigError: The options of the game or the seating are wrong.
@@ -95,7 +95,7 @@ class TableSlot:
         except ConfigError:
             self.is_playing = False
             raise
-        except Exception as error:  # the boundary to the rules
+        except Exception as error:  # game code: anything may be raised
             self._fail("env_error", repr(error))
             return
         self.is_playing = False  # the seating is user code and may raise
@@ -120,7 +120,7 @@ class TableSlot:
                 self._ask()
         except PlayerError as error:
             self._fail("agent_error", str(error), error.seat)
-        except Exception as error:  # the boundary to the rules
+        except Exception as error:  # game code: anything may be raised
             self._fail("env_error", repr(error))
 
     def take(self, request: SeatRequest, text: str | None) -> tuple[bool, str]:
@@ -133,7 +133,7 @@ class TableSlot:
         del self._asked[seat]
         try:
             answer = self.hosted.expire(seat) if text is None else self.hosted.answer(seat, text)
-        except Exception as error:  # the boundary to the rules
+        except Exception as error:  # game code: anything may be raised
             self._open[seat] = _OpenStep(request, text or "", None, False, "")
             self._fail("env_error", repr(error))
             return False, f"the rules raised {error!r}"

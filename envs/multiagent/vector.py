@@ -37,13 +37,13 @@ class TableVector:
     Args:
         game: An id for :func:`turngym.envs.multiagent.make_game`, or a factory of the rules.
         num_tables: Number of tables, at least 1.
-        seat_policy: From table, seat and role to the name of a policy or to a :class:`Player`, called at the beginning
-            of every game; a text stands for one policy at all seats.
+        seat_policy: From table, seat and role to the name of a policy or to a :class:`Player`, called at the start of
+            every game; a text stands for one policy at all seats.
         scripted: Policies with built-in players, answered internally: name of the policy -> name of a player, or a
             factory. Policies with other names are asked through :meth:`pending`.
         retries: Retries after an invalid answer, before the seat forfeits.
         invalid_penalty: Penalty of a seat per invalid answer.
-        auto_reset: Whether a table begins its next game in the next :meth:`pending`.
+        auto_reset: Whether a table starts its next game in the next :meth:`pending`.
 
     Raises:
         ConfigError: An option is out of its range.
@@ -92,17 +92,17 @@ class TableVector:
 
     @property
     def is_open(self) -> bool:
-        """True if a game is being played or will begin in the next :meth:`pending`."""
+        """True if a game is being played or will start in the next :meth:`pending`."""
         return bool(self._to_begin) or any(slot.is_playing for slot in self._slots)
 
     def reset(
         self, seed: int | Sequence[int] | None = None, options: Mapping[str, Any] | Sequence[Any] | None = None
     ) -> None:
-        """Drop every game and every record; each table begins its first game in the next :meth:`pending`.
+        """Drop every game and every record; each table starts its first game in the next :meth:`pending`.
 
         Args:
             seed: One number from which the seed of every table follows, or the seed of each table's first game. Tables
-                with equal seeds begin the same game. None uses entropy from the operating system.
+                with equal seeds start the same game. None uses entropy from the operating system.
             options: Argument of the game's ``begin``, for all tables or one mapping per table.
 
         Raises:
@@ -138,7 +138,7 @@ class TableVector:
         self._slot(table).reset(0, None)
 
     def begin(self, table: int, seed: int, options: Mapping[str, Any] | None = None) -> None:
-        """Begin a given game at one table immediately; the current game there is dropped without a record.
+        """Start a given game at one table immediately; the current game there is dropped without a record.
 
         Args:
             table: Number of the table.
@@ -164,7 +164,7 @@ class TableVector:
             limit: Maximum number of requests.
 
         Raises:
-            ConfigError: The options of the game or the seating are wrong; the remaining games begin next time.
+            ConfigError: The options of the game or the seating are wrong; the remaining games start next time.
         """
         if limit is not None and limit < 0:
             raise ConfigError(f"limit of pending() must be at least 0, got {limit}.")
@@ -276,7 +276,7 @@ class TableVector:
             slot.load(state)
         except (ConfigError, PlayerError):
             raise
-        except Exception as error:  # the boundary: the bytes may be anything
+        except Exception as error:  # untrusted bytes: anything may be raised
             if before is not None and slot.state() != before:
                 slot.load(before)
             text = error_text(error)

@@ -186,7 +186,7 @@ class Thinking:
         return min(closed, default=len(text))
 
     def closed(self, text: str) -> str:
-        r"""Return an answer that was not sampled, behind the end of thinking that prompts begin.
+        r"""Return an answer that was not sampled, behind the end of thinking that prompts start.
 
         >>> Thinking(begun="<think>").closed("up"), Thinking().closed("up")
         ('</think>\n\nup', 'up')

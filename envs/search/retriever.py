@@ -29,7 +29,7 @@ _LEFT_OUT = frozenset(_FILLERS.split())
 
 
 def query_words(query: str) -> list[str]:
-    """Return the words to look for, each once, in lower case: fillers only where there are no others.
+    """Return the words to look for, each once, in lower case: fillers only if there are no others.
 
     Leaving them out makes a search several times faster, and finds no less.
 

@@ -66,7 +66,7 @@ def _with_digits(words: Iterable[str]) -> list[str]:
 
 
 def _may_follow(run: list[str], word: str) -> bool:
-    """Return whether a word is the next part of the number that the run before it begins."""
+    """Return whether a word is the next part of the number that the run before it starts."""
     last = run[-1] if run else ""
     if word in _FACTORS:
         return last != "and"

@@ -119,11 +119,10 @@ def find_judge(name: str, tasks: Iterable[FileTask]) -> Judge:
     """Return a judge.
 
     Args:
-        name: ``exact``; ``normalised`` (case, articles and punctuation do not count); ``wide`` (nor do Unicode
-            forms, dashes, quotes, invisible signs and number words); ``contains`` (the reply contains the answer,
-            both normalised); ``numeric`` (the last number); ``math`` (equal numbers or formulas);
-            ``none``; or a function of your own, ``module:function`` or ``path/to/file.py:function``, called with
-            the task and the answer.
+        name: ``exact``; ``normalised`` (case, articles and punctuation do not count); ``wide`` (nor do Unicode forms,
+            dashes, quotes, invisible signs and number words); ``contains`` (the reply contains the answer, both
+            normalised); ``numeric`` (the last number); ``math`` (equal numbers or formulas); ``none``; or your own
+            function, ``module:function`` or ``path/to/file.py:function``, called with the task and the answer.
         tasks: Subject of the judge.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Pictures of playing cards and of rows of them; a card shows its rank, and suits play no part."""
+"""Images of playing cards and of rows of them; a card shows its rank, and suits play no part."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from turngym.envs.textgames import drawing
 CARD_HEIGHT, CARD_WIDTH = 48, 36
 GAP = 4
 BACK = "?"
-"""Stands for a card that lies face down."""
+"""Stands for a card that is face down."""
 
 
 @lru_cache
 def card(rank: str) -> drawing.Picture:
-    """Return the picture of a card, read-only; of its back for ``BACK``.
+    """Return the image of a card, read-only; of its back for ``BACK``.
 
     >>> card("K").shape, bool((card("K") == card("Q")).all())
     ((48, 36, 3), False)
@@ -38,10 +38,10 @@ def row_width(cards: int) -> int:
 
 
 def place_row(picture: drawing.Picture, top: int, ranks: Sequence[str]) -> None:
-    """Put a row of cards into a picture from the left, later ones over earlier ones where there is little room.
+    """Put a row of cards into an image from the left, later ones over earlier ones if there is little room.
 
     Args:
-        picture: The picture, at least one card wide.
+        picture: The image, at least one card wide.
         top: Position of the first card, in pixels.
         ranks: Visible cards.
     """

@@ -102,14 +102,14 @@ def tile(side: int, colour: Colour, border: Colour | None = None) -> Picture:
 
 
 def canvas(height: int, width: int, colour: Colour) -> Picture:
-    """Return a picture of one colour, uint8 [height, width, 3]."""
+    """Return an image of one colour, uint8 [height, width, 3]."""
     picture = np.empty((height, width, 3), np.uint8)
     picture[:] = colour
     return picture
 
 
 def frame(picture: Picture, colour: Colour, thickness: int = 1) -> None:
-    """Draw a line along the inside of the picture's edge."""
+    """Draw a line along the inside of the image's edge."""
     picture[:thickness] = picture[-thickness:] = colour
     picture[:, :thickness] = picture[:, -thickness:] = colour
 
@@ -129,7 +129,7 @@ def disc(picture: Picture, row: float, column: float, radius: float, colour: Col
 
 
 def sprite(picture: Picture, rows: Sequence[str], palette: Mapping[str, Colour]) -> None:
-    """Draw a small drawing made of symbols, scaled to fill the picture; symbols without a colour leave it as it is.
+    """Draw a small drawing made of symbols, scaled to fill the image; symbols without a colour leave it as it is.
 
     >>> picture = tile(4, (0, 0, 0))
     >>> sprite(picture, ["r.", ".r"], {"r": (9, 0, 0)})
@@ -166,7 +166,7 @@ def glyphs(text: str) -> NDArray[np.bool_]:
 
 
 def write(picture: Picture, text: str, colour: Colour, scale: int = 1) -> None:
-    """Write a line of text into the middle of the picture, every pixel of the font ``scale`` pixels wide and high.
+    """Write a line of text into the middle of the image, every pixel of the font ``scale`` pixels wide and high.
 
     Raises:
         ConfigError: The text does not fit, or the font has no such character.
@@ -190,7 +190,7 @@ def stack(tiles: Sequence[Picture]) -> Picture:
 
 
 def paint(tiles: Picture, cells: Sequence[int] | NDArray[Any], columns: int) -> Picture:
-    """Return the picture of a board.
+    """Return the image of a board.
 
     Args:
         tiles: The tiles, uint8 [tile, side, side, 3].

@@ -66,7 +66,7 @@ def transition(discs: Discs, source: int, target: int) -> Discs | str:
 def solution(discs: Discs) -> tuple[int, tuple[int, int] | None]:
     """Return the fewest moves that bring all discs to the last peg, and the first of them; None when all are there.
 
-    From the largest disc down: a disc that lies where it should go costs nothing. Any other disc ``k`` (0 is the
+    From the largest disc down: a disc that is where it should go costs nothing. Any other disc ``k`` (0 is the
     smallest) costs one move and, once it has moved, ``2**k - 1`` to bring all smaller ones on top of it; before, the
     smaller ones must gather on the third peg, so that peg is where the next disc should go.
 

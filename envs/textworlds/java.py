@@ -42,7 +42,7 @@ class JavaGone(TurngymError, RuntimeError):
 
 
 class JavaFailed(TurngymError, RuntimeError):
-    """A call into Java raised an exception there; the process goes on."""
+    """A call into Java raised an exception there; the process continues."""
 
 
 def find_java(feature: str) -> str:

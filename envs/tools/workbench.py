@@ -51,12 +51,12 @@ class Workbench:
         return found
 
     def restart(self, log: tuple[str, ...] = ()) -> None:
-        """End the session; the next begins by replaying the log."""
+        """End the session; the next starts by replaying the log."""
         self.close()
         self.log = list(log)
 
     def close(self) -> None:
-        """End the session; the log stays, so that the next call goes on where this one ended."""
+        """End the session; the log stays, so that the next call continues where this one ended."""
         session, self._session = self._session, None
         if session is not None:
             session.close()

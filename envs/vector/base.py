@@ -74,7 +74,7 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, Infos]:
-        """Begin new episodes.
+        """Start new episodes.
 
         Args:
             seed: One per slot, which may repeat; an int ``s`` means ``s, s + 1, ...``; None continues with the current
@@ -114,7 +114,7 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
             ``info["fault"]``.
 
         Raises:
-            EpisodeOver: A slot has no running episode, and the autoreset mode does not begin one.
+            EpisodeOver: A slot has no running episode, and the autoreset mode does not start one.
         """
         chosen = self._chosen(indices)
         ops = self._ops(chosen, actions)
@@ -131,7 +131,7 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
         return batch
 
     def _with_next(self, chosen: Sequence[int], results: list[Result]) -> list[Result]:
-        """Return the results, those of ended episodes joined with the beginning of the next ones."""
+        """Return the results, those of ended episodes joined with the start of the next ones."""
         status = self._book.status
         ended = [(position, slot) for position, slot in enumerate(chosen) if status[slot] == ENDED]
         if not ended:
@@ -186,7 +186,7 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
                 return list(ready), *self._packing.batch(ready.values())
 
     def _receive(self, slot: int, answer: Any) -> None:
-        """Settle one answer; in SAME_STEP mode an ended episode is ready only when the next has begun."""
+        """Settle one answer; in SAME_STEP mode an ended episode is ready only when the next has started."""
         result = self._book.settle(slot, self._pending.pop(slot), answer)
         if slot in self._ended:
             result = _joined(self._ended.pop(slot), result)
@@ -224,7 +224,7 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
         self._backend.run(self._all, [("set", name, value) for value in each])
 
     def render(self) -> tuple[Any, ...]:
-        """Return the picture of each slot."""
+        """Return the image of each slot."""
         return self.call("render")
 
     def snapshot(self, indices: Sequence[int] | None = None) -> list[bytes]:
@@ -331,6 +331,6 @@ def _kept(last: Result) -> Result:
 
 
 def _joined(last: Result, first: Result) -> Result:
-    """Return the end of one episode together with the beginning of the next, as Gymnasium's SAME_STEP mode does."""
+    """Return the end of one episode together with the start of the next, as Gymnasium's SAME_STEP mode does."""
     info = {"final_obs": last[0], "final_info": last[4], **first[4]}
     return first[0], last[1], last[2], last[3], info, ()

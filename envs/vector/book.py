@@ -14,7 +14,7 @@ from turngym.errors import EpisodeOver
 from turngym.seeding import stream_seed
 
 FRESH: Final = 0
-"""No episode has begun."""
+"""No episode has started."""
 RUNNING: Final = 1
 ENDED: Final = 2
 STILLBORN: Final = 3
@@ -54,7 +54,7 @@ class Book:
         self._broken = [""] * num_slots
 
     def reset_op(self, slot: int, seed: int | None = None, options: dict[str, Any] | None = None) -> Op:
-        """Return the operation that begins the next episode.
+        """Return the operation that starts the next episode.
 
         Without a seed the generator continues. Where a fault has destroyed the generator, the seed is derived from the
         last one given, so that every backend continues with the same episode.

@@ -124,7 +124,7 @@ class EnginePool(Generic[EngineT]):
         self.memory_limit_mib = memory_limit_mib
         self.counts: Counter[str] = Counter()
         self.process = os.getpid()
-        """The process that it belongs to; a fork of that must make a pool of its own."""
+        """The process that it belongs to; a fork of that must make its own pool."""
         self._start = start
         self._hosts: list[_Host[EngineT]] = []
         self._dropped: deque[_Host[EngineT]] = deque()

@@ -37,7 +37,7 @@ def make_vec(
         num_envs: Number of slots, at least 1 (the default with one id); with a list it follows from the list.
         env_fns: Functions that make one environment each, instead of ids.
         wrappers: Applied to every environment, the first innermost.
-        observation: ``"text"`` shows only the text, so that environments with pictures and without fit together.
+        observation: ``"text"`` shows only the text, so that environments with images and without fit together.
         backend: ``"sync"`` runs in this process, one slot after the other; ``"thread"`` in a thread for each slot, for
             environments that wait; ``"asyncio"`` on one event loop, for environments that offer coroutines
             (:class:`~turngym.envs.vector.backends.lanes.aio.AsyncEnv`); ``"process"`` in worker processes, which

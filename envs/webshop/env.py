@@ -268,7 +268,7 @@ class WebShop(PictureEnv):
     async def async_reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin a new episode; see ``reset``."""
+        """Start a new episode; see ``reset``."""
         if self._tab is None:
             return self.reset(seed=seed, options=options)
         self._is_deferred = True

@@ -17,7 +17,7 @@ from turngym.envs.webshop.pages import BACK_TO_SEARCH, BOUGHT, BUY, DETAILS, ITE
 from turngym.envs.webshop.product import Product
 
 START = "start"
-"""Address of the page that an episode begins with: the search page with the wish on it."""
+"""Address of the page that an episode starts with: the search page with the wish on it."""
 LONGEST_QUERY = 300
 _OPTION = "option."
 _MOST_FIELDS = 200

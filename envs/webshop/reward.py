@@ -115,7 +115,7 @@ def base_colour(text: str) -> str:
 
 
 def has_attribute(product: Product, attribute: str) -> bool:
-    """Return whether a product has an attribute: a similar one of its own, or the words somewhere on its pages."""
+    """Return whether a product has an attribute: its own similar one, or the words somewhere on its pages."""
     return any(is_similar(own, attribute) for own in product.attributes) or says(product, attribute)
 
 

@@ -37,7 +37,7 @@ class Visit(NamedTuple):
 
 
 class ShopServer(ThreadingHTTPServer):
-    """Serves the pages of visits, each below a secret name of its own; listens on the loopback alone.
+    """Serves the pages of visits, each below its own secret name; listens on the loopback alone.
 
     >>> server = ShopServer()
     >>> server.url.startswith("http://127.0.0.1:")

@@ -126,7 +126,7 @@ class WebSite(TextEnv[str]):
                 return instance
 
     def _enter(self, instance: Instance) -> None:
-        """Begin with the goal and content of an instance."""
+        """Start with the goal and content of an instance."""
         goal = goal_of(instance)
         if goal is None:
             raise ValueError(f"the instance {instance}")
@@ -208,7 +208,7 @@ class WebSite(TextEnv[str]):
     async def async_reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, dict[str, Any]]:
-        """Begin a new episode; see ``reset``."""
+        """Start a new episode; see ``reset``."""
         if isinstance(self._tab, PlainTab):
             return self.reset(seed=seed, options=options)
         self._is_deferred, self._session.page = True, BLANK

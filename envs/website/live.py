@@ -76,7 +76,7 @@ class LiveTab(TabKeeper):
     # Where the browsers are.
 
     async def start(self, path: str) -> Page:
-        """Begin at a path."""
+        """Start at a path."""
 
         async def begin() -> Page:
             tab = await self._living(is_reset=True)
@@ -86,7 +86,7 @@ class LiveTab(TabKeeper):
         return await self.surely(begin)
 
     async def play(self, move: Move, session: WebSiteSession) -> Page:
-        """Make a move; where the browser ends on the way, another one goes on from there."""
+        """Make a move; where the browser ends on the way, another one continues from there."""
         slot = self._slot
         posts = slot.posts if slot else 0
 

@@ -78,7 +78,7 @@ class Slot:
             return html_of(self.site.get(self.store.database, path), base)
 
     def post(self, path: str, values: dict[str, str]) -> str:
-        """Make a change, and return the path to go on to."""
+        """Make a change, and return the path to continue to."""
         with self.lock:
             self.target = self.site.post(self.store.database, path, values)
             self.posts += 1
@@ -86,7 +86,7 @@ class Slot:
 
 
 class SiteServer:
-    """A server in a thread of its own; each slot has an unguessable address.
+    """A server in a separate thread; each slot has an unguessable address.
 
     Raises:
         MissingExtra: starlette or uvicorn is not installed.

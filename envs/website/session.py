@@ -34,7 +34,7 @@ class WebSiteSession:
         """Paths of all pages looked at."""
 
     def start(self, page: Page) -> None:
-        """Begin at a page."""
+        """Start at a page."""
         self.history, self.seen = [page.path], {without_note(page.path)}
         self._show(page)
 

@@ -39,9 +39,9 @@ class Request(NamedTuple):
 
 Tables: TypeAlias = dict[str, list[Row]]
 Get: TypeAlias = Callable[[sqlite3.Connection, Request], PageMaker | None]
-"""Makes a page; None where there is nothing of that number."""
+"""Makes a page; None if there is nothing of that number."""
 Post: TypeAlias = Callable[[sqlite3.Connection, Request], str | None]
-"""Makes a change, and returns the path to go on to; None where there is nothing of that number."""
+"""Makes a change, and returns the path to continue to; None if there is nothing of that number."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Site:
 
     Args:
         name: Its name.
-        home: The path that an episode begins at.
+        home: The path that an episode starts at.
         nav: Links on top of every page: label -> path.
         schema: Its tables.
         gets: Path, with ``#`` for a number -> what makes the page.
@@ -86,7 +86,7 @@ class Site:
         return page._replace(path=path)
 
     def post(self, database: sqlite3.Connection, path: str, values: Mapping[str, str]) -> str:
-        """Make the change that a form asks for, and return the path to go on to."""
+        """Make the change that a form asks for, and return the path to continue to."""
         route, numbers = _route(parted(path)[0])
         handler = self.posts.get(route)
         clean = {name: one_line(value) for name, value in values.items()}
@@ -157,7 +157,7 @@ def steps_to(path: str) -> tuple[str, ...]:
 
 
 def one(database: sqlite3.Connection, query: str, *values: Any) -> Any:
-    """Return the first row of a query, None where there is none."""
+    """Return the first row of a query, None if there is none."""
     return database.execute(query, values).fetchone()
 
 

@@ -70,9 +70,9 @@ class Store:
         self._world = World("", {}, b"")
 
     def reset(self, world: World) -> None:
-        """Begin with what a world holds.
+        """Start with what a world holds.
 
-        On a connection of its own: one that is kept would go on with what it knows of the tables before.
+        On its own connection: one that is kept would continue with what it knows of the tables before.
         """
         self.database.close()
         self.database = MemoryDatabase()

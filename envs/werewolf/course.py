@@ -83,7 +83,7 @@ class Course(Game, ABC):
         self.told.append(line)
 
     def begin(self, generator: np.random.Generator, options: Mapping[str, Any]) -> None:
-        """Deal the roles, or take those of ``options["roles"]``, one per seat; the first night begins."""
+        """Deal the roles, or take those of ``options["roles"]``, one per seat; the first night starts."""
         unknown = [key for key in options if key != "roles"]
         if unknown:
             raise ConfigError(f"a game of werewolf has no option {unknown[0]!r}. {nearest(unknown[0], ['roles'])}")

@@ -268,7 +268,7 @@ class Werewolf(Course):
         return seat in self._asking or seat not in self.living or len(wolves) > 1
 
     def _redo_night(self, seat: int, was_asked: bool) -> None:
-        """Let the werewolves of another world begin this night, or be as far as the seat knows them to be."""
+        """Let the werewolves of another world start this night, or be as far as the seat knows them to be."""
         if self.roles[seat] != WEREWOLF:
             self._pack = tuple([other for other in self.living if self.roles[other] == WEREWOLF])
             first = next(other for other in self.living if self.roles[other] != WEREWOLF)

@@ -34,7 +34,7 @@ def dealt(seat: int, roles: Sequence[str]) -> str:
 
 
 def night(day: int, living: Sequence[int]) -> str:
-    """Return the public line at the beginning of a night."""
+    """Return the public line at the start of a night."""
     return f"Night {day}. Alive: {names(living)}."
 
 
@@ -61,7 +61,7 @@ def protected(seat: int) -> str:
 
 
 def morning(day: int, victim: int, revealed: str) -> str:
-    """Return the public line at the beginning of a day.
+    """Return the public line at the start of a day.
 
     >>> morning(2, 1, " Role: seer.")
     'Day 2. player_1 was killed in the night. Role: seer.'
@@ -82,7 +82,7 @@ def speech(day: int, seat: int, said: str) -> str:
 
 
 def own_bid(amount: int) -> str:
-    """Return what a seat reads of its own bid."""
+    """Return what its own seat reads bid."""
     return f"[bid] You bid {amount}."
 
 

@@ -25,8 +25,8 @@ class Fact(NamedTuple):
     """Content of one line.
 
     Args:
-        kind: ``pack`` (a werewolf reads its own), ``living`` (at the beginning of a night), ``day`` (a victim),
-            ``seen`` (the seer reads), ``tally`` or ``said``.
+        kind: ``pack`` (a werewolf reads its own), ``living`` (at the start of a night), ``day`` (a victim), ``seen``
+            (the seer reads), ``tally`` or ``said``.
         seats: Whom it is about: the pack, the living, the dead, the seat that was seen, those in a run-off, or those
             that are called wolves or suspected.
         seat: Seat that died in the vote, or that speaks; -1 for nobody.

@@ -51,7 +51,7 @@ def checked_roles(num_seats: int | None, roles: Sequence[str] | None) -> tuple[s
 
     Raises:
         ConfigError: Too few or too many seats, an unknown role, two of a kind of which there is one, or a game that
-            would be over before it begins.
+            would be over before it starts.
     """
     if num_seats is None:
         num_seats = USUAL if roles is None else len(roles)

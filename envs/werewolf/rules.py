@@ -15,7 +15,7 @@ _MENTION = re.compile(r"player[_ ]?([0-9]{1,2})(?![0-9])", re.IGNORECASE)
 
 
 def winner(roles: Sequence[str], living: Sequence[int]) -> str:
-    """Return the team that has won, empty while the game goes on.
+    """Return the team that has won, empty while the game continues.
 
     The village wins when no werewolf lives, the werewolves as soon as they are as many as the others.
 

@@ -123,7 +123,7 @@ class ArCHer(ClippedMethod[ArCHerConfig]):
 
     The credit hands on to the loss, for each token, its turn and the replayed turns sampled for it, with the critic's
     targets. The replay is updated after the batch, the slow copy at the end of the iteration. With ``critic_updates``
-    above 1 the critic then goes on with fresh and replayed turns, drawn anew for each update.
+    above 1 the critic then continues with fresh and replayed turns, drawn again for each update.
     """
 
     Config: ClassVar[type[ArCHerConfig]] = ArCHerConfig

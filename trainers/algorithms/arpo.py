@@ -38,7 +38,7 @@ class ARPOConfig(OutcomeConfig):
     """Settings of ARPO."""
 
     episodes_per_group: int = 16
-    """Episodes of a group, branches included; a rollout's group size is how many it begins with."""
+    """Episodes of a group, branches included; a rollout's group size is how many it starts with."""
     entropy_weight: float = 0.2
     """Weight of a rise of entropy in the branching probability."""
     threshold: float = 0.5
@@ -135,7 +135,7 @@ class ARPO(OutcomeMethod[ARPOConfig]):
         """Gather episodes, then branches, branches of branches, and for what is left of the budget fresh episodes.
 
         Raises:
-            ConfigError: A group begins with more episodes than it may have.
+            ConfigError: A group starts with more episodes than it may have.
         """
         found = rollout()
         budget = Counter({trajectory.spec.group: self.config.episodes_per_group for trajectory in found})

@@ -28,7 +28,7 @@ class BiLevelGAEConfig(CriticConfig):
     """Settings of bi-level GAE; ``gamma`` and ``lam`` are those inside of a turn, per token."""
 
     reward_kl_coef: float = 0.001
-    """Weight of the divergence that is subtracted from the reward; above 0 a frozen copy of the policy is kept."""
+    """Weight of the KL divergence that is subtracted from the reward; above 0 a frozen copy of the policy is kept."""
     turn_gamma: float = 0.95
     """Discount per turn."""
     turn_lam: float = 1.0

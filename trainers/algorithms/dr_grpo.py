@@ -48,7 +48,7 @@ class DrGRPO(OutcomeMethod[DrGRPOConfig]):
         return whole._replace(policy=policy)
 
     def loss(self, inputs: LossInputs) -> LossOutput:
-        """Return the terms, those of entropy and divergence over the constant too."""
+        """Return the terms, those of entropy and KL divergence over the constant too."""
         output = super().loss(inputs)
         rest = {
             name: Term(term.values / self.config.constant, term.over)

@@ -31,14 +31,14 @@ class MMDConfig:
     """Settings of magnetic mirror descent."""
 
     magnet_coef: float = 0.05
-    """Weight of the divergence from the magnet, alpha of the paper, in the first iteration."""
+    """Weight of the KL divergence from the magnet, alpha of the paper, in the first iteration."""
     magnet_decay: float = 0.0
     """Power with which that weight falls: in iteration k, from 0, it is divided by (k + 1) ** magnet_decay."""
     proximal_coef: float = 0.0
-    """Weight of the divergence from the policy that sampled, 1 / eta of the paper; it has no gradient in the first of
-    several updates with the same episodes."""
+    """Weight of the KL divergence from the policy that sampled, 1 / eta of the paper; it has no gradient in the first
+    of several updates with the same episodes."""
     refresh_every: int = 0
-    """Iterations after which the magnet becomes a copy of the policy; 0 keeps the one that training began with."""
+    """Iterations after which the magnet becomes a copy of the policy; 0 keeps the one that training started with."""
 
     def __post_init__(self) -> None:
         for setting in ("magnet_coef", "magnet_decay", "proximal_coef", "refresh_every"):
@@ -54,11 +54,11 @@ class MMD(Modifier[MMDConfig]):
     def __init__(self, config: MMDConfig, base: Algorithm[Any]) -> None:
         super().__init__(config, base)
         self.magnet_coef = config.magnet_coef
-        """The current weight of the divergence from the magnet."""
+        """The current weight of the KL divergence from the magnet."""
 
     @property
     def needs(self) -> frozenset[Need]:
-        """The magnet, where its divergence has a weight, and what the base needs."""
+        """The magnet, where its KL divergence has a weight, and what the base needs."""
         return super().needs | ({Need.REFERENCE_LOGPROBS} if self.config.magnet_coef > 0 else frozenset())
 
     @property
@@ -72,7 +72,7 @@ class MMD(Modifier[MMDConfig]):
         return self.config.refresh_every or super().reference_every
 
     def begin_iteration(self, iteration: int, num_iterations: int) -> None:
-        """Set the weight of the divergence from the magnet."""
+        """Set the weight of the KL divergence from the magnet."""
         super().begin_iteration(iteration, num_iterations)
         self.magnet_coef = self.config.magnet_coef / (iteration + 1) ** self.config.magnet_decay
 

@@ -24,7 +24,7 @@ class ReinforcePPConfig(RewardKLConfig):
     """Settings of REINFORCE++."""
 
     reward_kl_coef: float = 0.01
-    """Weight of the divergence that is subtracted from the reward; above 0 a frozen copy of the policy is kept."""
+    """Weight of the KL divergence that is subtracted from the reward; above 0 a frozen copy of the policy is kept."""
     gamma: float = 1.0
     """Discount per sampled token."""
 

@@ -25,7 +25,7 @@ class ReMaxConfig(RewardKLConfig):
     """Settings of ReMax."""
 
     reward_kl_coef: float = 0.05
-    """Weight of the divergence that is subtracted from the reward; above 0 a frozen copy of the policy is kept."""
+    """Weight of the KL divergence that is subtracted from the reward; above 0 a frozen copy of the policy is kept."""
 
 
 @ALGORITHMS.register("remax")
@@ -46,7 +46,7 @@ class ReMax(RewardKLMethod[ReMaxConfig]):
         return [with_columns(episode, {"greedy_return": baselines.get(_who(episode), math.nan)}) for episode in sampled]
 
     def credit(self, table: TurnTable) -> Credit:
-        """Assign each token its episode's return less the greedy one and the divergence to come.
+        """Assign each token its episode's return less the greedy one and the KL divergence to come.
 
         It is 0, and counted, where the greedy return is not known.
         """

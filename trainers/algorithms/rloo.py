@@ -22,7 +22,7 @@ class RLOOConfig(RewardKLConfig, OutcomeConfig):
     """Settings of RLOO."""
 
     reward_kl_coef: float = 0.05
-    """Weight of the divergence that is subtracted from the reward; above 0 a frozen copy of the policy is kept."""
+    """Weight of the KL divergence that is subtracted from the reward; above 0 a frozen copy of the policy is kept."""
 
 
 @ALGORITHMS.register("rloo")

@@ -36,8 +36,8 @@ weighs the same, its tokens share it.
 Rollout: TypeAlias = Callable[..., list[Trajectory]]
 """Plays the episodes of an iteration, fresh ones at every call. With ``greedy=True`` it plays each instance of the call
 before once more, always taking the likeliest token; those episodes are counted and not trained on by themselves. With
-``branches=[...]``, for methods that need snapshots, it goes on from turns of episodes that it played and returns one
-new episode for each :class:`~turngym.agents.trajectory.Branch`, in that order: same group, and only the new turns."""
+``branches=[...]``, for methods that need snapshots, it continues from turns of episodes that it played and returns one
+new episode for each :class:``~turngym.agents.trajectory.Branch``, in that order: same group, and only the new turns."""
 
 
 class Need(enum.Enum):

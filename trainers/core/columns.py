@@ -64,7 +64,7 @@ def lay_out(column: Tensor, index: Tensor, fill: float = 0.0) -> Tensor:
 
     Args:
         column: The numbers; the first dimension is that of the tokens.
-        index: Token of each place, -1 where there is none.
+        index: Token of each place, -1 if there is none.
         fill: Value of places without a token.
     """
     shape = (*index.shape, *column.shape[1:])
@@ -75,7 +75,7 @@ def lay_out(column: Tensor, index: Tensor, fill: float = 0.0) -> Tensor:
 
 
 def lay_out_column(column: TokenColumn, index: Tensor, device: torch.device | str = "cpu") -> TokenColumn:
-    """Lay a column over sampled tokens out as ``[row, column]``: 0, or no text, where there is no token.
+    """Lay a column over sampled tokens out as ``[row, column]``: 0, or no text, if there is no token.
 
     Numbers keep their precision. Texts stay on the CPU.
     """

@@ -83,7 +83,7 @@ class Reads:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Row:
-    """One training sequence and the positions that are read, with its pictures in the order of their placeholders."""
+    """One training sequence and the positions that are read, with its images in the order of their placeholders."""
 
     ids: Integers
     reads: Reads
@@ -106,7 +106,7 @@ class _Span(NamedTuple):
 
 
 class _Tokens(NamedTuple):
-    """The tokens of one turn, and the pictures in its prompt."""
+    """The tokens of one turn, and the images in its prompt."""
 
     prompt: tuple[int, ...]
     completion: tuple[int, ...]
@@ -114,7 +114,7 @@ class _Tokens(NamedTuple):
 
 
 class _OpenRow:
-    """A sequence that may still go on."""
+    """A sequence that may still continue."""
 
     __slots__ = ("completion", "prompt", "shown", "spans")
 
@@ -183,7 +183,7 @@ class _RowWriter:
         return [Row(ids[start:end], reads[first:last], row.shown) for (start, end), (first, last), row in slices]
 
     def _reads(self, ids: Integers, starts: Integers) -> tuple[Reads, Integers]:
-        """Return the reads of all sequences, and where those of each begin and end."""
+        """Return the reads of all sequences, and where those of each start and end."""
         spans = [span for row in self._rows for span in row.spans]
         counts = [len(row.spans) for row in self._rows]
         position, lengths, token, turn, episode = np.array(spans, dtype=np.int64).reshape(-1, 5).T

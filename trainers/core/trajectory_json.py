@@ -15,7 +15,7 @@ from turngym.errors import ConfigError
 _LEFT_OUT = {"usage", "notes", "snapshot", "turns", "spec", "branch"}
 _TUPLES = {"prompt_ids", "completion_ids", "logprobs", "entropies", "final_prompt_ids"}
 _PICTURES = {"pictures", "final_pictures"}
-"""Fields of PNG files, written in base64; left out where there are none."""
+"""Fields of PNG files, written in base64; left out if there are none."""
 _FORMER = {
     "joint": "joint_view",
     "final_joint": "final_joint_view",

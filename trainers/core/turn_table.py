@@ -112,7 +112,7 @@ class TurnTable:
         return self.token_logprob if self.token_trainer_logprob is None else self.token_trainer_logprob
 
     def numbers(self, scope: Scope, name: str) -> Float[Tensor, "*scope"]:
-        """Return a column of numbers, nan where there is none.
+        """Return a column of numbers, nan if there is none.
 
         Raises:
             ConfigError: It has texts.
@@ -125,7 +125,7 @@ class TurnTable:
         return column
 
     def texts(self, scope: Scope, name: str) -> tuple[str, ...]:
-        """Return a column of texts, empty ones where there is none.
+        """Return a column of texts, empty ones if there is none.
 
         Raises:
             ConfigError: It has numbers.

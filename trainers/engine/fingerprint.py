@@ -1,4 +1,4 @@
-"""True if a sampler computes with the weights that it was given: both sides score the same probe after each hand-over.
+"""Verify after each weight sync that the sampler uses the current weights.
 
 The probe is a few sequences of tokens, the same for all versions of the weights. A sampler returns the log-probability
 of each of their tokens, computed anew, and that of tokens which it samples behind them, with the keys and values that
@@ -173,7 +173,7 @@ def _unusable(fault: str) -> Verdict:
 
 
 class Fingerprints:
-    """Compares samplers with the trainer after each hand-over; safe to use from several threads.
+    """Compares samplers with the trainer after each weight sync; safe to use from several threads.
 
     Args:
         sequences: The probe.
@@ -208,10 +208,10 @@ class Fingerprints:
         return cls(sequences, temperature, Limits.of(format))
 
     def expect(self, network: PreTrainedModel) -> Expected:
-        """Compute what the weights give that are handed over now.
+        """Compute what the weights give that are synced now.
 
         Args:
-            network: The trainer's network with the weights as they are handed over, see :func:`handed_over`.
+            network: The trainer's network with the weights as they are synced, see :func:`handed_over`.
         """
         scores, last = probe_scores(network, self.sequences)
         following = (last / self.temperature).log_softmax(-1).double().cpu()

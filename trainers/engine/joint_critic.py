@@ -34,7 +34,7 @@ def text_features(text: str, buckets: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=8)
 def _laid_out(views: tuple[str, ...], buckets: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the features of distinct views in a row, where each begins, how many it has, and which view is whose.
+    """Return the features of distinct views in a row, where each starts, how many it has, and which view is whose.
 
     Twin critics read the same views.
     """

@@ -81,7 +81,7 @@ def within_limits(
     low: float = 0.0,
     high: float,
 ) -> Bool[Tensor, "token"]:
-    """Return which tokens may stay: their own divergence, or that of their segment, is within the limits.
+    """Return which tokens may stay: their own KL divergence, or that of their segment, is within the limits.
 
     Args:
         gaps: Log-probability under the trainer minus the sampler's.
@@ -90,7 +90,7 @@ def within_limits(
         by: How it is put together over a segment. Of ratios, the sum of logarithms is their product, and the mean their
             geometric mean.
         low: The smallest ratio; the other divergences have no lower limit.
-        high: The largest ratio, or the largest divergence.
+        high: The largest ratio, or the largest KL divergence.
 
     The product of both ratios is 1.02, their geometric mean 1.01:
 

@@ -59,7 +59,7 @@ def turn_gae(
     gamma: float,
     lam: float,
 ) -> tuple[Float[Tensor, "episode time"], Float[Tensor, "episode time"]]:
-    """Return the advantages and returns of turns, 0 where there is no turn; a turn is the time step.
+    """Return the advantages and returns of turns, 0 if there is no turn; a turn is the time step.
 
     Args:
         rewards: Reward received after each turn.
@@ -80,7 +80,7 @@ def turn_gae(
 def discounted_returns(
     rewards: Float[Tensor, "episode time"], mask: Bool[Tensor, "episode time"], *, gamma: float
 ) -> Float[Tensor, "episode time"]:
-    """Return the discounted sum of rewards from each turn onward, 0 where there is no turn.
+    """Return the discounted sum of rewards from each turn onward, 0 if there is no turn.
 
     >>> discounted_returns(torch.tensor([[0.0, 0.0, 1.0]]), torch.ones(1, 3, dtype=torch.bool), gamma=0.5)
     tensor([[0.2500, 0.5000, 1.0000]])

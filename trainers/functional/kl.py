@@ -41,7 +41,7 @@ def kl_penalty(logprobs: Tensor, reference_logprobs: Tensor, estimator: str = "k
         logprobs: Log-probability under the policy, any shape.
         reference_logprobs: Log-probability under the reference policy.
         estimator: ``k1`` (x), ``k2`` (x^2 / 2), ``k3`` (exp(-x) + x - 1, at most 10), ``abs`` (|x|). With a trailing
-            ``+``: that value with the gradient of k2, whose expectation is the gradient of the divergence.
+            ``+``: that value with the gradient of k2, whose expectation is the gradient of the KL divergence.
 
     >>> import torch
     >>> kl_penalty(torch.tensor(-1.0), torch.tensor(-1.5), "k3")
@@ -56,7 +56,7 @@ def kl_penalty(logprobs: Tensor, reference_logprobs: Tensor, estimator: str = "k
 
 
 def sampled_divergence(logprobs: Tensor, others: Tensor, old_logprobs: Tensor) -> Tensor:
-    """Return the estimate of the divergence from another policy of each token, and with it of its gradient.
+    """Return the estimate of the KL divergence from another policy of each token, and with it of its gradient.
 
     Weighed by the ratio of policy and old policy, both have the right expectation wherever the policy has moved to
     since it sampled. Where the other policy is the old one, no token's estimate is negative.

@@ -34,7 +34,7 @@ def whiten(
 
 
 def standardise(values: Float[Tensor, "item"], *, ddof: int, epsilon: float) -> Float[Tensor, "item"]:
-    """Return ``(values - mean) / (std + epsilon)``; zeros where there are fewer than two values.
+    """Return ``(values - mean) / (std + epsilon)``; zeros if there are fewer than two values.
 
     This is the return batch normalisation of GEM (arXiv 2510.01051).
     """

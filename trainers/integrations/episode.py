@@ -244,11 +244,11 @@ class Episode:
 
     @property
     def is_over(self) -> bool:
-        """True if the episode has ended, or has not begun."""
+        """True if the episode has ended, or has not started."""
         return not self._has_begun or self.trajectory.terminated or self.trajectory.truncated
 
     def begin(self, task: Task, before: Sequence[Message] = (), answer: str | None = None) -> list[Message]:
-        """Begin the episode of a task, and return its first messages: the rules, then the first observation.
+        """Start the episode of a task, and return its first messages: the rules, then the first observation.
 
         Args:
             task: Environment to play.
@@ -299,7 +299,7 @@ class Episode:
             logprobs: The sampler's log-probability of each of these.
 
         Raises:
-            EpisodeOver: The episode has ended or none has begun.
+            EpisodeOver: The episode has ended or none has started.
         """
         if self.is_over or self._env is None:
             raise EpisodeOver("the episode is over: no further action changes anything.")

@@ -95,7 +95,7 @@ class HostedEnv:
         try:
             async with asyncio.timeout(self._limits.reset_seconds):
                 await self._threads.run(lambda: made.append(self._make()), after_all=lambda: made[0].close())
-        except Exception as error:  # the boundary that records it
+        except Exception as error:  # user code: recorded here
             raise EnvFault(f"the environment could not be made: {_words(error)}", "make") from error
         (self._env,) = made
 
@@ -134,7 +134,7 @@ class HostedEnv:
         except asyncio.CancelledError:  # the server ends: the thread closes it when its method returns
             self._env = None
             raise
-        except (Exception, SystemExit, GeneratorExit) as error:  # the boundary that records it
+        except (Exception, SystemExit, GeneratorExit) as error:  # user code: recorded here
             if name == "reset" and isinstance(error, ConfigError | UnknownName):
                 raise
             if limit.expired():

@@ -61,9 +61,9 @@ class Session:
         self.turn = 0
         self.is_busy = self.is_replaced = False
         self.last_step = time.monotonic()
-        """When the last reset or step succeeded, or the session began."""
+        """When the last reset or step succeeded, or the session started."""
         self.on_replaced: Callable[[], object] = nothing
-        """Called when another session takes the place of this one."""
+        """Called when another session replaces this one."""
 
     async def answer(self, kind: str, data: Body) -> Body:
         """Return the answer to a message; a refusal is an answer too."""
@@ -77,10 +77,10 @@ class Session:
             return refusal.message()
 
     async def reset(self, data: Body) -> Body:
-        """Begin an episode and return the data of the first observation.
+        """Start an episode and return the data of the first observation.
 
         Raises:
-            Refusal: The arguments are wrong, or the environment broke; the next reset begins with a fresh one.
+            Refusal: The arguments are wrong, or the environment broke; the next reset starts with a fresh one.
         """
         seed, episode, task = read_reset(data)
         given = seed if seed is not None else self._first_seed

@@ -34,7 +34,7 @@ class TurngymInstance(AgentInstanceBase):  # type: ignore[misc]  # the package h
         self.episode = Episode(format, legal_actions)
 
     async def reset(self, states: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """Begin the episode that the sample's label names, and return the text of the first prompt.
+        """Start the episode that the sample's label names, and return the text of the first prompt.
 
         Raises:
             ConfigError: The label is no task.

@@ -94,7 +94,7 @@ class NumericGame(MultiAgentEnv):  # type: ignore[misc]  # RLlib has no type inf
         self.action_spaces = dict.fromkeys(self.possible_agents, answer)
 
     def reset(self, *, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[Answers, Answers]:
-        """Begin a game; return observation and info of the agents to act."""
+        """Start a game; return observation and info of the agents to act."""
         observations, infos = self.table.reset(seed=seed, options=options)
         self.agents = list(self.possible_agents)
         return self._shown(self.table.active_agents, observations, infos)

@@ -41,7 +41,7 @@ class TurngymEnv(BaseTextEnv):  # type: ignore[misc]  # the package has no types
         self.task = Task.of_row(extras or {})
 
     def init(self, prompt: list[Message]) -> tuple[list[Message], dict[str, Any]]:
-        """Begin the episode, and return the rules and the first observation after what the row's prompt says."""
+        """Start the episode, and return the rules and the first observation after what the row's prompt says."""
         messages = self.episode.begin(self.task, prompt)
         self.turns, self.max_turns = 0, self.episode.max_turns
         return messages, self._facts()

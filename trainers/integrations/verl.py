@@ -109,7 +109,7 @@ class TurngymAgentLoop(AgentLoopBase):  # type: ignore[misc]  # the package has 
         return await asyncio.get_running_loop().run_in_executor(None, function, *args)
 
     def _cap_text_prompt_length(self, prompt_ids: list[int]) -> list[int]:
-        """Raise for a first prompt that is too long; verl would cut off the beginning of the rules."""
+        """Raise for a first prompt that is too long; verl would cut off the start of the rules."""
         room = int(self.rollout_config.prompt_length)
         if len(prompt_ids) > room:
             raise ConfigError(

@@ -79,7 +79,7 @@ class Columns:
         return found
 
     def _spans(self, row: int) -> list[tuple[int, int]]:
-        """Return where the turns of a row begin and end."""
+        """Return where the turns of a row start and end."""
         ids = turn_ids(self.mask[row : row + 1])[0]
         starts = [int(torch.nonzero(ids == turn)[0]) for turn in range(int(ids.max()) + 1)]
         return [(start, start + int((ids == turn).sum())) for turn, start in enumerate(starts)]
@@ -122,7 +122,7 @@ class Columns:
         return Trajectory(EpisodeSpec(row, 0, group), turns=turns, terminated=not truncated, truncated=truncated)
 
     def table(self) -> TurnTable:
-        """Return the turn table of the rows that can be trained on, with a critic's values where there are some."""
+        """Return the turn table of the rows that can be trained on, with a critic's values if there are some."""
         numbers: dict[str, int] = {}
         groups = [numbers.setdefault(self.groups[row], len(numbers)) for row in self.rows]
         table = turn_table([self._trajectory(row, group) for row, group in zip(self.rows, groups, strict=True)])

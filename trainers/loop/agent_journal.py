@@ -1,4 +1,4 @@
-"""The finished episodes of agent programs since the latest checkpoint, so that a run which goes on plays none twice."""
+"""Finished episodes of agent programs since the last checkpoint, so that a resumed run repeats none."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class EpisodeJournal:
 
     Args:
         folder: Path.
-        iteration: Iteration that a run begins or goes on with.
+        iteration: Iteration that a run starts or continues with.
 
     Raises:
         CheckpointError: A line other than the last one is damaged.
@@ -71,7 +71,7 @@ class EpisodeJournal:
         self._journal.append([{**record, "failed": played.has_failed}])
 
     def checkpoint(self, iteration: int, oldest: int) -> None:
-        """Begin the segment of a checkpoint; what only checkpoints before the oldest one need is deleted."""
+        """Start the segment of a checkpoint; what only checkpoints before the oldest one need is deleted."""
         self._journal.forget(range(iteration))
         self._journal.start_segment(iteration, {"is": "checkpoint", "iteration": iteration}, oldest)
 

@@ -154,7 +154,7 @@ class AgentTask(EnvTask):
         self._journal = None
 
     def save(self, folder: RunFolder) -> None:
-        """Begin the journal's segment of the newest checkpoint."""
+        """Start the journal's segment of the newest checkpoint."""
         if self._journal is not None:
             kept = [int(path.name) for path in all_checkpoints(folder.checkpoints)]
             self._journal.checkpoint(kept[-1], kept[0])

@@ -122,7 +122,7 @@ def save_checkpoint(folder: Path, learner: Learner, iteration: int, extra: Mappi
     """Write everything that the next iteration depends on, and delete all but the newest ``keep`` checkpoints.
 
     One process calls it, after :func:`write_divided`. Weights that the policy keeps frozen are left out: they are those
-    of the model that the run began with.
+    of the model that the run started with.
 
     Args:
         folder: Folder of the checkpoints.

@@ -66,7 +66,7 @@ def export_model(run: Path, to: Path | None = None, *, adapters: bool = False, d
     Raises:
         CheckpointError: There is no checkpoint, or it is damaged.
         ConfigError: There is no run, or it has no adapters.
-        ModelError: The model that the run began with cannot be loaded.
+        ModelError: The model that the run started with cannot be loaded.
         RunFolderExists: The new folder exists.
     """
     folder, checkpoint = _place(run)
@@ -137,7 +137,7 @@ def _settings(run: Path) -> TrainConfig:
 
 
 def _base(config: TrainConfig, run: Path) -> str:
-    """Return the model that training began with: the warm start of a run that has one."""
+    """Return the model that training started with: the warm start of a run that has one."""
     if (run / "warmup" / "done").is_file():
         return str((run / "warmup").absolute())
     return str(Path(config.model).absolute()) if Path(config.model).exists() else config.model

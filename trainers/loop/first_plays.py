@@ -1,4 +1,4 @@
-"""A task that the first rank plays alone, for all: what plays it is in several processes or machines already."""
+"""Run a task on rank 0 and broadcast its episodes, for tasks that are already distributed."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def _begin(config: TrainConfig, run_dir: Path, ranks: Ranks, console: Console, w
 
 
 def _resume(given: TrainConfig, run_dir: Path, ranks: Ranks, console: Console, watch: Watch | None) -> JobResult:
-    """Go on with an interrupted job."""
+    """Continue with an interrupted job."""
     with folder_of_ranks(ranks, run_dir) as folder:
         config = ranks.agree(lambda: folder.resumed_config(given))
         require_packages(config)

@@ -89,7 +89,7 @@ class Matchmaking:
         self._records = {key: record for key, record in self._records.items() if key[0] in known}
 
     def note(self, iteration: int, results: Iterable[Result]) -> None:
-        """Add results of an iteration that has begun."""
+        """Add results of an iteration that has started."""
         self._pending = (iteration, [*self._pending[1], *results])
 
     def _counted(self, iteration: int) -> dict[tuple[str, str], tuple[float, float]]:

@@ -16,7 +16,7 @@ PREFIX = "past-"
 
 
 class PastSelves:
-    """The newest frozen copies, by name; ``past-000020`` is the policy that iteration 20 began with.
+    """The newest frozen copies, by name; ``past-000020`` is the policy that iteration 20 started with.
 
     Args:
         keep: Number.

@@ -49,7 +49,7 @@ class Part:
         return items[self.start(len(items)) : Part(self.index + 1, self.count).start(len(items))]
 
     def start(self, length: int) -> int:
-        """Return where this part of a sequence of that length begins."""
+        """Return where this part of a sequence of that length starts."""
         return length * self.index // self.count
 
 

@@ -1,4 +1,4 @@
-"""True if servers compute with the weights that they were given: they and the trainer score the same probe."""
+"""Verify that servers use the current weights, by scoring a probe."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _AT_ONCE = 16
 
 
 class WeightCheck:
-    """Compares servers with the policy after each hand-over; safe to use from several threads.
+    """Compares servers with the policy after each weight sync; safe to use from several threads.
 
     Args:
         model: The policy.
@@ -58,7 +58,7 @@ class WeightCheck:
         self._prints = Fingerprints(probe_sequences(vocabulary, longest), temperature, limits)
 
     def expect(self) -> Expected:
-        """Compute what the weights give that are handed over now."""
+        """Compute what the weights give that are synced now."""
         return self._prints.expect(handed_over(self.model, self.format))
 
     def require(self, server: PolicyClient, label: str, wanted: Expected) -> float:
@@ -100,7 +100,7 @@ class _Probe:
             return [Completion(answer.ids, answer.logprobs) for answer in found]
 
     def score(self, sequences: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:
-        """Return the log-probabilities of the tokens of sequences, computed anew."""
+        """Return the log-probabilities of the tokens of sequences, computed again."""
         one = Sampling(max_new_tokens=1)
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="probe") as threads:
             found = threads.map(lambda ids: self._ask(ids, 0, one, True), sequences)

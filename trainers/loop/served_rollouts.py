@@ -75,7 +75,7 @@ class ServedRollouts:
         model: The policy.
         pool: The servers.
         sync: Transport of weights.
-        weights_of: Returns what is handed over of a model.
+        weights_of: Returns what is synced of a model.
         weights_check: Compares servers with the policy.
         version: Returns the number of the policy, where the model does not know it.
         sleep: Level at which servers sleep while nothing is sampled; 0 leaves them awake.
@@ -113,7 +113,7 @@ class ServedRollouts:
     def submit(
         self, prompt: Sequence[int], uniforms: NDArray[np.float64], sampling: Sampling, given_up: threading.Event
     ) -> Future[Completion]:
-        """Begin to sample a completion with the weights that the servers have, and return at once."""
+        """Start to sample a completion with the weights that the servers have, and return at once."""
         return self.pool.submit(prompt, uniforms, sampling, given_up)
 
     def follow(self) -> None:
@@ -216,7 +216,7 @@ def whole_weights(model: LanguageModel) -> Weights:
 
 
 def _hands_adapters(config: TrainConfig) -> bool:
-    """Return whether adapters alone are handed over."""
+    """Return whether adapters alone are synced."""
     if config.rollout.served.sync != "auto":
         return config.rollout.served.sync == "adapter"
     is_plain = config.lora_targets == (ALL_LINEAR,) and config.quantize == "none" and not config.model.endswith(".gguf")
@@ -224,7 +224,7 @@ def _hands_adapters(config: TrainConfig) -> bool:
 
 
 def _way(setup: SamplerSetup, pool: ServerPool) -> tuple[WeightSync, Callable[[LanguageModel], Weights]]:
-    """Return how weights are handed over, and which."""
+    """Return how weights are synced, and which."""
     config = setup.config
     served = config.rollout.served
     folder = Path(served.folder) if served.folder else setup.folder / "weights"

@@ -43,7 +43,7 @@ def played_by_all(
         ranks: The ranks, each of which plays its share.
         specs: Episodes to play, the same on every rank.
         play: Plays some of them.
-        branches: Number of an episode -> where in another episode it begins.
+        branches: Number of an episode -> where in another episode it starts.
     """
     if ranks.size == 1:
         return play(specs)

@@ -273,7 +273,7 @@ class EnvTask(TaskSource):
         return Evaluation(name, summarise(self.config.env, found), found)
 
     def _play_held_out(self, agent: ModelAgent, split: str, specs: Sequence[EpisodeSpec]) -> list[Trajectory]:
-        """Play episodes of a split in a vector of their own."""
+        """Play episodes of a split in their own vector."""
         settings = self.config.rollout
         slots = min(settings.num_envs or EVALUATION_SLOTS, len(specs))
         with open_vector(

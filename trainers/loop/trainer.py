@@ -171,7 +171,7 @@ class Trainer:
                 self.folder.write_diagnosis(self._diagnosis(KeyboardInterrupt()).as_json())
 
     def _is_over(self) -> bool:
-        """Return whether no further iteration begins; a signal to one rank stops all of them."""
+        """Return whether no further iteration starts; a signal to one rank stops all of them."""
         self.stop_requested = self.ranks.any(self.stop_requested)
         return self.stop_requested or self._has_reached_limit()
 

@@ -21,7 +21,7 @@ class Journal:
     """Appends records, each about a group of episodes, and forgets those of groups that are over at the next segment.
 
     A record is a mapping with the key ``group``, or without it where it is about the run. A segment is named after the
-    checkpoint that it belongs to; it begins with all records of groups that were not over then, so that a checkpoint is
+    checkpoint that it belongs to; it starts with all records of groups that were not over then, so that a checkpoint is
     resumed from its own segment and the later ones. Lines are written at once, so that they survive the end of this
     process, and flushed to disk every second or on demand, so that they survive that of the machine.
 
@@ -62,7 +62,7 @@ class Journal:
     # Writing.
 
     def open(self, iteration: int) -> None:
-        """Go on with the newest segment; without one of this iteration or before, begin one and delete the others.
+        """Continue with the newest segment; without one of this iteration or before, start one and delete the others.
 
         A torn last line is cut.
         """
@@ -106,7 +106,7 @@ class Journal:
                 self._live.pop(group, None)
 
     def start_segment(self, iteration: int, header: Mapping[str, Any], oldest: int) -> None:
-        """Begin the segment of a checkpoint with a header and the groups that are not over; delete what is not needed.
+        """Start the segment of a checkpoint with a header and the groups that are not over; delete what is not needed.
 
         Args:
             iteration: The checkpoint.

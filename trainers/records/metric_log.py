@@ -23,7 +23,7 @@ class Tracker(Protocol):
 
 
 class MetricLog:
-    """Writes metrics to ``metrics.jsonl``, and to TensorBoard and a tracking service where there are any.
+    """Writes metrics to ``metrics.jsonl``, and to TensorBoard and a tracking service if there are any.
 
     A metric that could not be written to ``metrics.jsonl`` is an error. The others are copies: one that breaks, as on a
     full disk or without a network, gives one warning and is disabled from then on.

@@ -18,7 +18,7 @@ def sample_of(
 ) -> dict[str, Any]:
     """Return a trajectory with everything worth reading.
 
-    A prompt that begins with the whole previous turn is stored as the difference (``prompt_continues``), so that a
+    A prompt that starts with the whole previous turn is stored as the difference (``prompt_continues``), so that a
     conversation is written once.
 
     Args:

@@ -1,4 +1,4 @@
-"""Pictures of training: the learning curve of one run, and those of several methods side by side."""
+"""Images of training: the learning curve of one run, and those of several methods side by side."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Point(NamedTuple):
     Args:
         turns: Environment turns of training so far.
         value: Share of successes.
-        low: Lower end of its interval, nan where there is none.
+        low: Lower end of its interval, nan if there is none.
         high: Upper end.
     """
 
@@ -262,7 +262,7 @@ def _legend(figure: Figure, axes: Axes) -> None:
 
 
 def _plain(text: str) -> str:
-    r"""Return text in which no dollar sign begins a formula.
+    r"""Return text in which no dollar sign starts a formula.
 
     >>> _plain("a$b")
     'a\\$b'

@@ -113,7 +113,7 @@ def load_reward_model(folder: Path, options: Mapping[str, Any] | None = None, na
 
 
 def _require_safe_features(features: object, folder: Path) -> None:
-    """Refuse to load a language model that only the folder names, unless it lies here as weights that cannot be code.
+    """Refuse to load a language model that only the folder names, unless it is here as weights that cannot be code.
 
     Raises:
         CheckpointError: It would be downloaded, or is something else.

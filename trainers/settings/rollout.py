@@ -26,7 +26,7 @@ class RolloutConfig:
         backend: Backend of the vector.
         num_workers: Number of worker processes of the backend; 0 for automatic.
         schedule: ``lockstep`` is reproducible to the bit, ``continuous`` never waits for the slowest environment,
-            ``async`` goes on playing while the learner learns.
+            ``async`` continues playing while the learner learns.
         max_staleness: With ``async``: maximum iterations between the weights that started a group and the update that
             trains on it. 0 is bit-identical to ``lockstep``.
         on_stale: With ``async``: ``wait`` makes the learner wait for groups before they exceed the bound, ``drop``

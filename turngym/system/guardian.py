@@ -1,4 +1,4 @@
-"""Ends programs of a process when it dies, however it dies: a process of its own, to which they are named.
+"""Ends programs of a process when it dies, however it dies: its own process, to which they are named.
 
 A signal at the death of the parent would not do: Linux sends it at the end of the thread that started the program, and
 not to what the program has started. A program may also leave its process group (``setsid``) and its parents (a daemon):
@@ -67,7 +67,7 @@ class Guardian:
 
 
 def end_all(groups: Iterable[int], mark: str) -> None:
-    """Kill process groups, and all processes whose mark begins with a text, with their descendants.
+    """Kill process groups, and all processes whose mark starts with a text, with their descendants.
 
     Args:
         groups: The groups.
@@ -93,7 +93,7 @@ def _numbers_in(path: str) -> list[int]:
 
 
 def _marked(mark: str) -> Iterator[int]:
-    """Yield the processes with a mark; empty where there is no /proc."""
+    """Yield the processes with a mark; empty if there is no /proc."""
     wanted = f"{VARIABLE}={mark}".encode()
     for process in _numbers_in("/proc"):
         with contextlib.suppress(OSError), open(f"/proc/{process}/environ", "rb") as file:

@@ -37,7 +37,7 @@ _BOOT = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from turngym.s
 
 
 class LimitReached(TurngymError, RuntimeError):
-    """A call in a process of its own was ended at one of its limits."""
+    """A call in a separate process was ended at one of its limits."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class CallLimits:
 
 
 class LimitedProcess:
-    """A process that is started at the first call, and anew after one that reached a limit. Threads take turns.
+    """A process that is started at the first call, and again after one that reached a limit. Threads take turns.
 
     Args:
         limits: Limits of each call.

@@ -35,7 +35,7 @@ class Holder:
     Args:
         pid: Number of the process.
         host: Name of its machine.
-        started: When the process began, in clock ticks since the machine did; numbers of processes are used again.
+        started: When the process started, in clock ticks since the machine did; numbers of processes are used again.
         since: When it took the folder, as a date.
     """
 

@@ -1,4 +1,4 @@
-"""Information about processes from /proc, where there is one, and objects of which each process has one."""
+"""Information about processes from /proc, if there is one, and objects of which each process has one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class OncePerProcess(Generic[T]):
 
 
 def has_ended(process: int) -> bool:
-    """Return whether a process has ended, as far as /proc tells; False where there is no /proc.
+    """Return whether a process has ended, as far as /proc tells; False if there is no /proc.
 
     >>> has_ended(1)
     False
@@ -58,7 +58,7 @@ def has_ended(process: int) -> bool:
 
 
 def start_of(process: int) -> int:
-    """Return when a process began, in clock ticks since the machine did; 0 where it is unknown or has ended."""
+    """Return when a process started, in clock ticks since the machine did; 0 where it is unknown or has ended."""
     try:
         return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19])
     except (OSError, ValueError, IndexError):

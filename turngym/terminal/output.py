@@ -56,7 +56,7 @@ def _redirected(stdout: TextIO) -> int | None:
 
 
 def print_json(value: Any, sort_keys: bool = False) -> None:
-    """Print a result as indented JSON in ASCII, on the reserved standard output where there is one.
+    """Print a result as indented JSON in ASCII, on the reserved standard output if there is one.
 
     Args:
         value: A JSON value.

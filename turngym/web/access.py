@@ -24,13 +24,13 @@ class Denial(NamedTuple):
 def denial(token: str, host: str, origin: str = "", authorization: str = "") -> Denial | None:
     """Return why a request is refused; None if it is answered.
 
-    A web page that is open in a browser on this machine can send requests to the loopback, under a name of its own for
-    this address too. So requests of other origins are refused, and without a token all that name another host.
+    A web page that is open in a browser on this machine can send requests to the loopback, under its own name for this
+    address too. So requests of other origins are refused, and without a token all that name another host.
 
     Args:
         token: Token of clients; empty for none.
         host: The header ``Host``.
-        origin: The header ``Origin``, empty where there is none.
+        origin: The header ``Origin``, empty if there is none.
         authorization: The header ``Authorization``.
 
     >>> denial("", "127.0.0.1:8000"), denial("", "example.org").status, denial("", "localhost", "http://evil.org").status

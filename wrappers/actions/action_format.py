@@ -29,7 +29,7 @@ class ActionFormat:
     Args:
         name: Name of the format.
         instruction: Instruction for the model.
-        parse: Converts a completion without thinking to the action text; None where there is no action.
+        parse: Converts a completion without thinking to the action text; None if there is no action.
         write: Converts an action text to the shortest completion that contains it.
         regions: Yields where the actions in a text are: marks of thinking inside of one belong to it.
     """
@@ -46,7 +46,7 @@ class ActionFormat:
         return f"Answer format: {self.instruction}" if self.instruction else ""
 
     def read(self, completion: str, thinking: Thinking = THINKING) -> str | None:
-        """Return the action in a completion, outside of the model's thinking; None where there is none."""
+        """Return the action in a completion, outside of the model's thinking; None if there is none."""
         return self.parse(thinking.without(completion, self.regions))
 
     def action_of(self, completion: str, thinking: Thinking = THINKING) -> str:
@@ -155,7 +155,7 @@ def action_format(name: str, finds_action: bool = False) -> ActionFormat:
 
     Args:
         name: A name in :data:`FORMATS`, or ``auto``.
-        finds_action: Whether the environment finds an action in a whole answer by a notation of its own, see
+        finds_action: Whether the environment finds an action in a whole answer by its own notation, see
             :attr:`turngym.envs.core.TextEnv.finds_action`.
 
     Raises:

@@ -21,10 +21,10 @@ from turngym.wrappers.snapshots import parsed
 class Record(TextWrapper):
     """Records episodes without changing them.
 
-    Each wrapper has a file of its own in ``folder``, made with its first episode: ``0000.jsonl``, ``0001.jsonl`` and
-    so on, whichever is free. An episode is written with one call when it ends, so that killing the process loses only
-    running episodes; one interrupted by ``reset``, ``restore`` or ``close`` is written as incomplete.
-    :mod:`turngym.wrappers.recording.replay` plays a file again. Wrappers outside this one are not recorded: put it
+    Each wrapper has its own file in ``folder``, made with its first episode: ``0000.jsonl``, ``0001.jsonl`` and so on,
+    whichever is free. An episode is written with one call when it ends, so that killing the process loses only running
+    episodes; one interrupted by ``reset``, ``restore`` or ``close`` is written as incomplete.
+    :mod:``turngym.wrappers.recording.replay`` plays a file again. Wrappers outside this one are not recorded: put it
     outermost to record what the agent sees.
 
     Args:

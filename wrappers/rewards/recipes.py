@@ -93,8 +93,8 @@ def recipes(solved: Iterable[Sequence[str]], most: int = 4, similarity: float = 
     """Return the recipes of a task, each of a different route, the best supported first.
 
     Solved episodes are taken shortest first. Each joins the recipe of which it has the largest share, which then
-    becomes their longest common subsequence, or begins one of its own. A recipe keeps at least the share
-    ``similarity`` of the steps of the episode that began it, so that joining never empties it.
+    becomes their longest common subsequence, or starts one of its own. A recipe keeps at least the share ``similarity``
+    of the steps of the episode that started it, so that joining never empties it.
 
     Args:
         solved: The steps of solved episodes of one task; the order does not matter.
@@ -207,7 +207,7 @@ class RecipeBook:
     known: Mapping[str, Sequence[Recipe]] = field(default_factory=dict)
 
     def of(self, env_id: str, instance: str, first_observation: str) -> Sequence[Recipe]:
-        """Return the recipes of a task, those that were made from what was seen first too; empty where there are none.
+        """Return the recipes of a task, those that were made from what was seen first too; empty if there are none.
 
         Args:
             env_id: The environment.

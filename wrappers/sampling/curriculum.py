@@ -138,7 +138,7 @@ class Curriculum(TextWrapper):
             self._bottom.env = env
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin a new episode; a rejected reset leaves the previous episode running."""
+        """Start a new episode; a rejected reset leaves the previous episode running."""
         before, is_begun = self._bottom.env, False
         try:
             begun = super().reset(seed=seed, options=options)

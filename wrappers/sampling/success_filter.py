@@ -27,7 +27,7 @@ class SuccessFilter(TextWrapper):
         env: The environment.
         low: Smallest share of solved episodes, in [0, 1].
         high: Largest share, in [``low``, 1].
-        num_seeds: Number of seeds to sample from where there is no data set.
+        num_seeds: Number of seeds to sample from if there is no data set.
         first_seed: The first of them.
         window: Number of latest episodes of a task that count.
         min_episodes: With fewer episodes a task is always eligible.
@@ -80,7 +80,7 @@ class SuccessFilter(TextWrapper):
         return self.sampler.rates()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin a new episode; a rejected reset samples nothing."""
+        """Start a new episode; a rejected reset samples nothing."""
         memory, is_begun = self.sampler.memory, False
         before = memory["seed"], memory["draws"]
         try:

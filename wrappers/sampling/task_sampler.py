@@ -13,7 +13,7 @@ Task: TypeAlias = int | str
 
 
 class TaskSampler:
-    """Samples tasks whose success rate lies in an interval; a task with too few episodes counts as inside.
+    """Samples tasks whose success rate is in an interval; a task with too few episodes counts as inside.
 
     Samples depend only on ``seed``, the number of samples so far, and the recorded results. Trainers record every
     member of a group.

@@ -22,7 +22,7 @@ _LONGEST_DESCRIPTION = 4000
 
 
 class McpServer:
-    """A server of tools in a process of its own; safe to call from many slots at once.
+    """A server of tools in a separate process; safe to call from many slots at once.
 
     Args:
         command: The program and its arguments.

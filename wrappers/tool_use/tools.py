@@ -43,9 +43,9 @@ class Tools(TextWrapper):
     Calls are turns of their own, so ``max_turns`` grows by ``max_calls``; a call beyond that is passed on as an action.
     Tool results are part of the anchor and of snapshots; the tools' own state is not.
 
-    Coroutine functions are awaited; under the vector backend ``asyncio`` the other slots go on meanwhile. A tool that
-    exceeds ``timeout`` is abandoned: a coroutine is cancelled, a function keeps running in its thread and its result is
-    ignored.
+    Coroutine functions are awaited; under the vector backend ``asyncio`` the other slots continue meanwhile. A tool
+    that exceeds ``timeout`` is abandoned: a coroutine is cancelled, a function keeps running in its thread and its
+    result is ignored.
 
     Args:
         env: The environment.
@@ -173,7 +173,7 @@ class Tools(TextWrapper):
     async def async_reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode, as ``reset`` does, in a thread."""
+        """Start an episode, as ``reset`` does, in a thread."""
         return await asyncio.to_thread(partial(self.reset, seed=seed, options=options))
 
     async def async_step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -228,7 +228,7 @@ class Tools(TextWrapper):
         return _Told(harmless(cut(text, self._output)), True, self._cost + tool.cost)
 
     def _run(self, tool: Tool, arguments: dict[str, Any]) -> _Told:
-        """Call a tool in a thread of its own, which also has an event loop where it is a coroutine."""
+        """Call a tool in a separate thread, which also has an event loop where it is a coroutine."""
         found: list[_Told] = []
 
         def call() -> None:

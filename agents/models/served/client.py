@@ -129,11 +129,11 @@ class PolicyClient:
         return min((limit for limit in limits if type(limit) is int and limit > 0), default=0)
 
     def pause(self, timeout: float) -> None:
-        """Let running completions end, and begin no others until :meth:`resume`."""
+        """Let running completions end, and start no others until :meth:`resume`."""
         self.post("/pause", None, timeout, mode="wait", clear_cache="true")
 
     def resume(self, timeout: float) -> None:
-        """Go on after a pause."""
+        """Continue after a pause."""
         self.post("/resume", None, timeout)
 
     def call_workers(self, method: str, timeout: float, **arguments: str) -> None:

@@ -20,7 +20,7 @@ _MOST_WRONG = 3
 
 
 class Keeper:
-    """Looks after the servers of a pool, each in a thread of its own, until it is closed.
+    """Monitors the servers of a pool, each in a separate thread, until it is closed.
 
     Args:
         pool: The pool.
@@ -63,7 +63,7 @@ class Keeper:
                 return
 
     def close(self) -> None:
-        """Look after nothing any more, and end our own servers."""
+        """Stop monitoring and shut down the servers started here."""
         self._closing.set()
         for server in filter(None, self._own):
             server.stop()

@@ -39,7 +39,7 @@ class Member:
     in_flight: int = 0
     reason: str = "it has not answered yet"
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
-    """Held while weights are handed over."""
+    """Held while weights are synced."""
 
 
 @dataclass

@@ -130,7 +130,7 @@ class ServerPool:
     def submit(
         self, prompt: Sequence[int], uniforms: NDArray[np.float64], sampling: Sampling, given_up: threading.Event
     ) -> Future[Completion]:
-        """Begin to sample a completion, see :class:`~turngym.agents.models.completion.BackgroundSampler`."""
+        """Start to sample a completion, see :class:`~turngym.agents.models.completion.BackgroundSampler`."""
         return self._threads.submit(self._complete, prompt, seed_of(uniforms), sampling, given_up)
 
     def _abandon(self, work: Sequence[Future[Completion]]) -> None:
@@ -328,7 +328,7 @@ class ServerPool:
             list(threads.map(one, targets))
 
     def close(self) -> None:
-        """End waiting requests; the servers go on."""
+        """End waiting requests; the servers continue."""
         with self.changed:
             self.is_closing = True
             self.changed.notify_all()

@@ -11,7 +11,7 @@ FILE = "turngym_file"
 def register() -> None:
     """Make the backend known to vLLM; may be called twice.
 
-    A version of vLLM without the protocol goes on without the backend.
+    A version of vLLM without the protocol continues without the backend.
     """
     try:
         from vllm.distributed.weight_transfer.factory import WeightTransferEngineFactory

@@ -30,7 +30,7 @@ class Engine:
     """Samples completions for many clients, with one set of weights for all tokens of each.
 
     Requests that arrive together are generated together, and join those on their way. New weights wait until the
-    completions on their way are done; behind ``pause("keep")`` these begin again with the new weights instead.
+    completions on their way are done; behind ``pause("keep")`` these start again with the new weights instead.
 
     Args:
         model: The model.
@@ -99,7 +99,7 @@ class Engine:
         return job
 
     def pause(self, mode: str) -> None:
-        """Begin no completions until :meth:`resume`.
+        """Start no completions until :meth:`resume`.
 
         Args:
             mode: Handling of running requests: ``wait`` returns when they are done, ``abort`` ends them with the tokens
@@ -112,14 +112,14 @@ class Engine:
                 self._changed.wait_for(lambda: not self._jobs or self._paused != mode or self._is_closed)
 
     def resume(self) -> None:
-        """Go on after a pause."""
+        """Continue after a pause."""
         with self._changed:
             self._paused = ""
             self._changed.notify_all()
 
     @property
     def is_paused(self) -> bool:
-        """True if no completions are begun."""
+        """True if no completions are started."""
         return bool(self._paused)
 
     def between(self, change: Callable[[], Any]) -> Any:
@@ -204,7 +204,7 @@ class Engine:
             job.finish(ABORT)
 
     def _next_change(self) -> tuple[Callable[[], Any], Future[Any]] | None:
-        """Return the next change if nothing stands in its way; completions on hold begin again behind it."""
+        """Return the next change if nothing stands in its way; completions on hold start again behind it."""
         if not self._commands:
             return None
         if self._paused == "keep":

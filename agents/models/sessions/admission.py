@@ -125,7 +125,7 @@ class Admission:
         store.resize(rows, store.memory.columns, range(store.memory.rows))
 
     def _place(self, requests: Sequence[Running]) -> list[Admitted]:
-        """Give each request a row: first to those that go on in one, then to the others, which may share beginnings."""
+        """Assign rows: first to requests that continue in one, then to the others, which may share prefixes."""
         admitted, others = [], []
         known = [
             (self.store.slots.common(tokens), tokens, request) for request in requests for tokens in [request.tokens()]
@@ -157,7 +157,7 @@ class Admission:
         return admitted
 
     def _fork(self, request: Running, tokens: NDArray[np.int64], best: tuple[int, int]) -> None:
-        """Let a request begin in a free row, with a copy of the longest beginning that another row holds."""
+        """Let a request start in a free row, with a copy of the longest beginning that another row holds."""
         store, (source, keep) = self.store, best
         row = self._free_row(but=source)
         if keep < _MIN_SHARED:
@@ -176,7 +176,7 @@ class Admission:
         return row, int(common[row])
 
     def _own_row(self, common: NDArray[np.int64]) -> int | None:
-        """Return the idle row that a prompt goes on in: at least half of what it holds is the prompt's beginning."""
+        """Return the idle row that a prompt continues in: at least half of what it holds is the prompt's beginning."""
         slots = self.store.slots
         longest = int(common.max(initial=0))
         if not longest:
@@ -185,7 +185,7 @@ class Admission:
         return int(rows[slots.last_use[rows].argmax()]) if len(rows) else None
 
     def _free_row(self, but: int = -1) -> int:
-        """Return a row to begin in: one that holds nothing, one used long ago, a new one, the one used longest ago."""
+        """Pick a cache row: an empty one, a stale one, a new one, else the least recently used."""
         store = self.store
         vacant = store.slots.vacant()
         if vacant:

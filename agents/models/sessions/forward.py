@@ -45,7 +45,7 @@ class Forward:
         return logits
 
     def _append(self, batch: Sequence[tuple[int, NDArray[np.int64]]]) -> Tensor:
-        """Feed rows, padded on the left; what padding writes goes to the spare column."""
+        """Run a left-padded batch; padding is written to a scratch column."""
         width = max(len(tokens) for _, tokens in batch)
         ids = np.zeros((len(batch), width), dtype=np.int64)
         positions = np.zeros((len(batch), width), dtype=np.int64)

@@ -55,7 +55,7 @@ class Sessions:
         return self.store.counts
 
     def open(self, ids: Sequence[int] = ()) -> int:
-        """Begin a session with some tokens; returns its number."""
+        """Start a session with some tokens; returns its number."""
         self._opened += 1
         self._open[self._opened] = list(ids)
         return self._opened
@@ -142,7 +142,7 @@ class Sessions:
 
     @torch.inference_mode()
     def advance(self, waiting: deque[Running]) -> None:
-        """Admit waiting requests where there is room, and extend those that run by a token; the done leave their rows.
+        """Admit waiting requests if there is room, and extend those that run by a token; the done leave their rows.
 
         Args:
             waiting: Requests without a row; those that get one are removed, those that lose theirs are put back.

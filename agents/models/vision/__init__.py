@@ -1,1 +1,1 @@
-"""Models that see: the pictures of observations in prompts, and generation from them."""
+"""Models that see: the images of observations in prompts, and generation from them."""

@@ -38,7 +38,7 @@ _POSITION_STD = 1.0
 
 
 def with_pictures(tokenizer: PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:
-    """Add the tokens and the chat template of pictures to the embedded model's tokenizer, and return it."""
+    """Add the tokens and the chat template of images to the embedded model's tokenizer, and return it."""
     tokenizer.add_special_tokens({"additional_special_tokens": [START, STOP, PICTURE, VIDEO]})
     tokenizer.chat_template = CHAT_TEMPLATE
     return tokenizer

@@ -20,8 +20,8 @@ Inputs: TypeAlias = dict[str, Tensor]
 class PictureInputs(ABC):
     """Image handling of one family of models.
 
-    A prompt with pictures is a sequence of ids in which each picture is a fixed number of placeholders, and the
-    pictures themselves, as PNG files, in the same order.
+    A prompt with images is a sequence of ids in which each image is a fixed number of placeholders, and the images
+    themselves, as PNG files, in the same order.
 
     Args:
         config: The model's configuration.
@@ -36,18 +36,18 @@ class PictureInputs(ABC):
         self.placeholder = int(config.image_token_id)
         pad = tokenizer.pad_token_id
         self.neutral = int(tokenizer.eos_token_id if pad is None else pad)
-        """What the network is fed for a placeholder that a model sampled, since no picture belongs to it."""
+        """What the network is fed for a placeholder that a model sampled, since no image belongs to it."""
 
     @abstractmethod
     def ids_of(self, width: int, height: int) -> list[int]:
-        """Return the ids that stand for a picture of that size, in pixels."""
+        """Return the ids that stand for an image of that size, in pixels."""
 
     @abstractmethod
     def inputs(self, rows: Sequence[Sequence[bytes]], ids: Tensor) -> Inputs:
         """Return the tensors that go with some prompts.
 
         Args:
-            rows: The pictures of each prompt, in the order of their placeholders.
+            rows: The images of each prompt, in the order of their placeholders.
             ids: The padded prompts, ``[row, token]``.
         """
 
@@ -112,9 +112,9 @@ class GridPictures(PictureInputs):
 
 
 class SquarePictures(PictureInputs):
-    """SmolVLM and Idefics3: the whole picture in one square, a fixed number of placeholders between three marks.
+    """SmolVLM and Idefics3: the whole image in one square, a fixed number of placeholders between three marks.
 
-    Pictures are not cut into tiles, each of which would cost as much as the whole picture. Source: transformers,
+    Images are not cut into tiles, each of which would cost as much as the whole picture. Source: transformers,
     ``models/smolvlm``.
     """
 
@@ -126,7 +126,7 @@ class SquarePictures(PictureInputs):
         self._marks = [words[mark] for mark in self._MARKS]
 
     def ids_of(self, width: int, height: int) -> list[int]:
-        """Return the placeholders of a square between the marks of a picture that is whole."""
+        """Return the placeholders of a square between the marks of an image that is whole."""
         vision = self.config.vision_config
         count = (vision.image_size // vision.patch_size) ** 2 // self.config.scale_factor**2
         first, second, last = self._marks
@@ -152,7 +152,7 @@ FAMILIES: Mapping[str, type[PictureInputs]] = {
 
 
 def picture_inputs(config: PretrainedConfig, source: str, tokenizer: PreTrainedTokenizerBase) -> PictureInputs | None:
-    """Return how the model at a source takes pictures; None if it is a language model alone.
+    """Return how the model at a source takes images; None if it is a language model alone.
 
     Args:
         config: Its configuration.
@@ -160,7 +160,7 @@ def picture_inputs(config: PretrainedConfig, source: str, tokenizer: PreTrainedT
         tokenizer: Its tokenizer.
 
     Raises:
-        ModelError: It takes pictures in a way that is not known here, or its image processor is missing.
+        ModelError: It takes images in a way that is not known here, or its image processor is missing.
         MissingExtra: The package pillow is missing.
     """
     if not hasattr(config, "vision_config"):
@@ -178,7 +178,7 @@ def picture_inputs(config: PretrainedConfig, source: str, tokenizer: PreTrainedT
         raise MissingExtra('models with pictures need the package pillow: pip install "turngym[train]".') from error
     try:
         processor = AutoImageProcessor.from_pretrained(source, backend="pil")
-    except Exception as error:  # the boundary: any file of others may be broken in any way
+    except Exception as error:  # untrusted file: anything may be raised
         raise ModelError(f"the image processor of {source} could not be loaded ({error}).") from error
     try:
         return family(config, processor, tokenizer)
@@ -190,14 +190,14 @@ def picture_inputs(config: PretrainedConfig, source: str, tokenizer: PreTrainedT
 
 
 def opened(picture: bytes) -> Any:
-    """Return a PNG file as the picture object that image processors take."""
+    """Return a PNG file as the image object that image processors take."""
     from PIL import Image
 
     return Image.open(io.BytesIO(picture)).convert("RGB")
 
 
 class PictureTokenizer:
-    """A tokenizer whose chat template shows a picture at the beginning of each message of the user.
+    """A tokenizer whose chat template shows an image at the start of each message of the user.
 
     Args:
         tokenizer: The model's tokenizer, with a chat template that knows contents of the type image.

@@ -70,7 +70,7 @@ class EpisodeMemory:
         gap: Number of turns before ``turns``.
         summary: Summary of turns that are not in ``turns``.
         lessons: Reflections on earlier attempts.
-        tries: Earlier tries at the same task, in order.
+        tries: Earlier attempts at the same task, in order.
     """
 
     turns: list[ChatTurn] = field(default_factory=list)
@@ -110,7 +110,7 @@ class Scene:
         return [Message("system", text)] if text else []
 
     def now(self, text: str | None = None) -> Message:
-        """Return the message of the current observation, its picture included."""
+        """Return the message of the current observation, its image included."""
         return Message("user", self.shown if text is None else text, self.request.image)
 
     def fits(self, messages: Sequence[Message], limit: int | None = None) -> bool:

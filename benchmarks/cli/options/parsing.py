@@ -55,7 +55,7 @@ def _accept(self: object) -> None:
 def relaxed(kind: Any) -> Any:
     """Return a subclass of a configuration class, and of those inside of it, that accepts any value.
 
-    The parser would catch an error of the class itself and print it in a form of its own. So it fills this one, and
+    The parser would catch an error of the class itself and print it in its own form. So it fills this one, and
     :func:`strict` makes the real one afterwards. A mapping is written as KEY=VALUE pairs.
     """
     hints = get_type_hints(kind, include_extras=True)
@@ -202,7 +202,7 @@ def make_text_env(env_id: str, options: dict[str, Any]) -> TextEnv[Any]:
     require_text_env(env_id)
     try:
         env = gymnasium.make(env_id, **options)
-    except BaseException as error:  # the boundary: an environment that ends the program is reported like any other
+    except BaseException as error:  # user code: SystemExit is reported like any other
         if isinstance(error, Exception) or is_for_program(error):
             raise
         raise ConfigError(f"{env_id} cannot be made: {error_text(error)}.") from error

@@ -1,4 +1,4 @@
-"""Pictures in a terminal: every character shows two pixels, one above the other."""
+"""Images in a terminal: every character shows two pixels, one above the other."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _UPPER_HALF = "\N{UPPER HALF BLOCK}"
 
 
 def shrunk(picture: NDArray[np.uint8], width: int, height: int) -> NDArray[np.uint8]:
-    """Return a picture that fits, each pixel the mean of a square of the original.
+    """Return an image that fits, each pixel the mean of a square of the original.
 
     Args:
         picture: uint8 [H, W, 3].
@@ -36,7 +36,7 @@ def shrunk(picture: NDArray[np.uint8], width: int, height: int) -> NDArray[np.ui
 
 
 def half_blocks(picture: NDArray[np.uint8], width: int = 64, height: int = 64) -> Text:
-    """Return a picture as coloured text, one line for two rows of pixels.
+    """Return an image as coloured text, one line for two rows of pixels.
 
     Args:
         picture: uint8 [H, W, 3].

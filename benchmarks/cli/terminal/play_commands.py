@@ -37,7 +37,7 @@ class Table:
         self.session, self.screen, self._fresh_seed = session, screen, fresh_seed
 
     def run(self, line: str) -> None:
-        """Run one line that begins with a colon.
+        """Run one line that starts with a colon.
 
         Raises:
             NoSuchCommand: There is no such command, or it takes no such argument.

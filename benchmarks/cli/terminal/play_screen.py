@@ -18,7 +18,7 @@ _MOST_LEGAL = 200
 
 
 class Screen:
-    """Shows an episode in a terminal, or as plain text where there is none.
+    """Shows an episode in a terminal, or as plain text if there is none.
 
     Args:
         console: The terminal.
@@ -52,7 +52,7 @@ class Screen:
             self.observation(session)
 
     def observation(self, session: Session) -> None:
-        """Show the observation: its text, and the picture where there is one."""
+        """Show the observation: its text, and the image if there is one."""
         picture: Any = session.env.render()
         if isinstance(picture, np.ndarray):
             width = min(64, self.console.width)

@@ -66,7 +66,7 @@ class Session:
         return str(self.observation["text"] if isinstance(self.observation, Mapping) else self.observation)
 
     def begin(self, seed: int | None = None) -> None:
-        """Begin the task of a seed, or the same one again."""
+        """Start the task of a seed, or the same one again."""
         self.seed = self.seed if seed is None else seed
         self.observation, self.info = self.env.reset(seed=self.seed)
         self.turns, self.is_over, self.is_truncated = [], False, False

@@ -1,4 +1,4 @@
-"""Two runs on the same tasks: which episodes belong together, how far they differ, and where they begin to."""
+"""Two runs on the same tasks: which episodes belong together, how far they differ, and where they start to."""
 
 from __future__ import annotations
 

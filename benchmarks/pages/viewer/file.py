@@ -51,7 +51,7 @@ def write_page(viewer: Viewer, path: Path, query: str = "", most: int | None = N
 
 
 def _elements(viewer: Viewer, index: int) -> Iterator[str]:
-    """Yield an episode, with its pictures where the agent saw pictures."""
+    """Yield an episode, with its images where the agent saw pictures."""
     episode = viewer.episode(index)
     assert episode is not None
     yield data_element(f"episode-{index}", episode)

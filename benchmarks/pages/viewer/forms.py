@@ -67,7 +67,7 @@ def facts_of(record: Mapping[str, Any]) -> list[list[str]]:
 
 
 def picture_of(value: Any) -> str:
-    """Return a picture as the address that a page can show; empty for everything but a PNG in base64.
+    """Return an image as the address that a page can show; empty for everything but a PNG in base64.
 
     >>> picture_of("iVBORw0KGgoAAAAN")[:22], picture_of("javascript:alert(1)")
     ('data:image/png;base64,', '')
@@ -79,7 +79,7 @@ def picture_of(value: Any) -> str:
 
 
 def seen_of(observation: Any) -> dict[str, str]:
-    """Return text and picture of an observation.
+    """Return text and image of an observation.
 
     >>> seen_of({"text": "a board", "image": "uint8[8, 8, 3] 0f"})
     {'seen': 'a board'}
@@ -123,7 +123,7 @@ def transcript_form(record: Mapping[str, Any], row: Mapping[str, Any], config: M
 
     Args:
         record: The transcript.
-        row: The line of the episode, where there is one apart from it.
+        row: The line of the episode, if there is one apart from it.
         config: Further settings of the episode: ``options`` and ``wrappers``.
     """
     known = {**config, **record, **row}
@@ -153,7 +153,7 @@ def row_form(row: Mapping[str, Any], config: Mapping[str, Any]) -> Form:
 
 
 def replay_of(known: Mapping[str, Any], actions: Sequence[str]) -> Form | None:
-    """Return what an episode can be played again from, with the command that begins it; None where that is unknown."""
+    """Return what an episode can be played again from, with the command that starts it; None where that is unknown."""
     seed = known.get("seed")
     if isinstance(seed, bool) or not isinstance(seed, int) or not isinstance(known.get("env"), str):
         return None
@@ -178,7 +178,7 @@ def replay_of(known: Mapping[str, Any], actions: Sequence[str]) -> Form | None:
 
 
 def broken_form(problem: str, raw: bytes) -> Form:
-    """Return what there is to see of something that cannot be read: why, and how it begins."""
+    """Return what there is to see of something that cannot be read: why, and how it starts."""
     begins = raw[:4000].decode("utf8", "replace")
     return {
         "facts": [["begins with", begins]],

@@ -1,4 +1,4 @@
-"""Playing recorded episodes again for the viewer: rules, observations and pictures, and what each seat of a game saw.
+"""Playing recorded episodes again for the viewer: rules, observations and images, and what each seat of a game saw.
 
 The files are untrusted: only what is registered is made, with options that can name neither modules nor files.
 """
@@ -59,7 +59,7 @@ def replayed(source: Mapping[str, Any], recorded: list[str | None] | None = None
 
 
 def replayed_apart(source: Mapping[str, Any], recorded: list[str | None]) -> Form:
-    """Return what :func:`replayed` does, from a process of its own with limits."""
+    """Return what :func:`replayed` does, from its own process with limits."""
     try:
         arguments = {"source": source, "recorded": recorded}
         found: Form = _APART.get().call(f"{__name__}:replayed", arguments)
@@ -69,7 +69,7 @@ def replayed_apart(source: Mapping[str, Any], recorded: list[str | None]) -> For
 
 
 def game_form_apart(record: Mapping[str, Any], config: Mapping[str, Any]) -> Form:
-    """Return what :func:`game_form` does, played in a process of its own with limits."""
+    """Return what :func:`game_form` does, played in a separate process with limits."""
     try:
         found: Form = _APART.get().call(f"{__name__}:game_form", {"record": record, "config": config})
     except TurngymError as error:
@@ -128,7 +128,7 @@ def _text(observation: Any) -> str:
 
 
 def _picture(env: gymnasium.Env[Any, Any], observation: Any, turn: int) -> str | None:
-    """Return what the agent saw as a picture, else what the environment draws."""
+    """Return what the agent saw as an image, else what the environment draws."""
     if turn >= MOST_PICTURES:
         return None
     image = observation.get("image") if isinstance(observation, dict) else None

@@ -240,7 +240,7 @@ def _key(row: Mapping[str, Any]) -> tuple[str, int, int]:
 
 
 def open_run(path: Path) -> Run:
-    """Return the episodes of a path; no more than the beginning of its files is read yet.
+    """Return the episodes of a path; no more than the start of its files is read yet.
 
     Args:
         path: The folder of an evaluation, a tournament or a training run, a folder of JSONL files, or such a file.

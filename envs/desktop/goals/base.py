@@ -23,7 +23,7 @@ class Goal:
     Args:
         text: Goal in words.
         files: Initial files in the user's folder.
-        programs: The programs that are started at the beginning with their files, in order.
+        programs: Initially started programs with their files, in order.
         parts: Conditions to reach; the share that holds is the progress.
         kept: Conditions that must still hold at the end: that nothing else was changed.
         plan: The actions of the oracle, without the last one, ``done``.

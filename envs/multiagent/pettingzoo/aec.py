@@ -30,10 +30,10 @@ class TableAEC(Zoo, AECEnv):  # type: ignore[misc]  # PettingZoo has no type inf
     """
 
     def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
-        """Begin a game.
+        """Start a game.
 
         Args:
-            seed: Names the game; None goes on to another one.
+            seed: Names the game; None selects another one.
             options: Fixed facts, as the game's ``begin`` takes them.
         """
         self.begin(seed, options)
@@ -48,7 +48,7 @@ class TableAEC(Zoo, AECEnv):  # type: ignore[misc]  # PettingZoo has no type inf
         """Take the selected agent's answer; None takes an agent whose game is over off the list.
 
         Raises:
-            EpisodeOver: The game is over or has not begun.
+            EpisodeOver: The game is over or has not started.
             TypeError: The answer is no text.
         """
         if not self.agents:
@@ -88,7 +88,7 @@ class TableAEC(Zoo, AECEnv):  # type: ignore[misc]  # PettingZoo has no type inf
         """Return the exact state as JSON.
 
         Raises:
-            EpisodeOver: No game has begun.
+            EpisodeOver: No game has started.
         """
         return self.save(rewards=getattr(self, "rewards", {}), sums=getattr(self, "_cumulative_rewards", {}))
 

@@ -63,7 +63,7 @@ class Zoo:
         return self.action_spaces[agent]
 
     def begin(self, seed: int | None, options: Mapping[str, Any] | None) -> None:
-        """Begin a game: the one of ``seed``, or without a seed the next of a series that the last seed began.
+        """Start a game: the one of ``seed``, or without a seed the next of a series that the last seed started.
 
         Raises:
             ConfigError: The seed is no whole number, or the game has no such option.
@@ -112,7 +112,7 @@ class Zoo:
         """Return the exact state and what the view adds to it, as JSON.
 
         Raises:
-            EpisodeOver: No game has begun.
+            EpisodeOver: No game has started.
         """
         if self._seeds is None:
             raise EpisodeOver(f"snapshot() of {self.game.name} before the first reset(): there is no state to save.")
@@ -147,7 +147,7 @@ class Zoo:
                 raise ValueError(f"the agents {agents} of {self.possible_agents}")
         except ConfigError:
             raise
-        except Exception as error:  # the boundary: the bytes may be anything
+        except Exception as error:  # untrusted bytes: anything may be raised
             kind = type(self).__name__
             raise ConfigError(
                 f"restore() of {self.game.name} got bytes that are no snapshot of turngym's {kind}."

@@ -15,9 +15,9 @@ class TableParallel(Zoo, ParallelEnv):  # type: ignore[misc]  # PettingZoo has n
     """A PettingZoo environment of any game, with the actions of all agents in one dictionary.
 
     Only the agents in ``active_agents`` are asked; what others send is ignored. Seats that decide at once are taken
-    together: the game goes on when every one of them has given a valid answer or has forfeited, so
-    after an invalid answer the next step waits for that agent alone. An active agent without a text stays asked.
-    A game whose decisions are all simultaneous takes one step per decision; others take one step per answer.
+    together: the game continues when every one of them has given a valid answer or has forfeited, so after an invalid
+    answer the next step waits for that agent alone. An active agent without a text stays asked. A game whose decisions
+    are all simultaneous takes one step per decision; others take one step per answer.
 
     Args:
         game: The rules.
@@ -32,10 +32,10 @@ class TableParallel(Zoo, ParallelEnv):  # type: ignore[misc]  # PettingZoo has n
     def reset(
         self, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, Any]]]:
-        """Begin a game.
+        """Start a game.
 
         Args:
-            seed: Names the game; None goes on to another one.
+            seed: Names the game; None selects another one.
             options: Fixed facts, as the game's ``begin`` takes them.
 
         Returns:
@@ -58,7 +58,7 @@ class TableParallel(Zoo, ParallelEnv):  # type: ignore[misc]  # PettingZoo has n
             Observations, rewards, terminations, truncations and infos of every agent.
 
         Raises:
-            EpisodeOver: The game is over or has not begun.
+            EpisodeOver: The game is over or has not started.
             UnknownName: An action is for an agent that the game does not have.
             TypeError: An active agent's answer is neither text nor None.
         """
@@ -103,7 +103,7 @@ class TableParallel(Zoo, ParallelEnv):  # type: ignore[misc]  # PettingZoo has n
         """Return the exact state as JSON.
 
         Raises:
-            EpisodeOver: No game has begun.
+            EpisodeOver: No game has started.
         """
         return self.save()
 

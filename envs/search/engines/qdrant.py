@@ -90,7 +90,7 @@ class QdrantRetriever(Retriever):
         """Write a corpus into the collection, piece by piece; one that was broken off is written again.
 
         Raises:
-            ConfigError: The collection is complete already: nothing that lies there is replaced.
+            ConfigError: The collection is complete already: nothing that is there is replaced.
             SearchUnavailable: The server gave no usable answer.
         """
         if self.version:
@@ -116,7 +116,7 @@ class QdrantRetriever(Retriever):
         self._call("upsert", self.collection, points, wait=True)
 
     def _notes(self) -> Mapping[str, Any]:
-        """Return what was written down when the collection was filled; nothing where there is none."""
+        """Return what was written down when the collection was filled; nothing if there is none."""
         if not self._call("collection_exists", self.collection):
             return {}
         return self._call("get_collection", self.collection).config.metadata or {}

@@ -154,7 +154,7 @@ class Bargaining(TwoSeats):
         return f"{title} You would get {self.pie - self._keep} of {self.pie}. Do you accept or reject?"
 
     def legal_actions(self, seat: int) -> tuple[str, ...]:
-        """Return accept and reject, or every division where there are at most a thousand steps."""
+        """Return accept and reject, or every division if there are at most a thousand steps."""
         if self._keep is not None:
             return "accept", "reject"
         if self.pie // self.step >= _LIST_LIMIT:

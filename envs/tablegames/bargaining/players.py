@@ -40,7 +40,7 @@ class PlayerView(NamedTuple):
 
 
 def view_of(anchor: str) -> PlayerView:
-    """Return what an anchor of a game that goes on says.
+    """Return what an anchor of a game that continues says.
 
     >>> view_of("pie 100 in steps of 1; discounts 0.9 and unknown; round 2 of 12; no offer")
     PlayerView(pie=100, step=1, own=0.9, other=None, round=2, last=12, keep=None)

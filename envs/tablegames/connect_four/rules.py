@@ -18,7 +18,7 @@ _KEPT = 150_000
 """Values that each of the two tables of a search holds; one that is full is emptied."""
 
 _DEEP = 9
-"""Values of positions with at least so many moves to search have a table of their own.
+"""Values of positions with at least so many moves to search have their own table.
 
 They are few and costly, and the many cheap ones would push them out again and again.
 """
@@ -107,7 +107,7 @@ def just_won(grid: Grid, position: Position) -> bool:
 
 
 def from_columns(columns: tuple[str, ...], grid: Grid) -> Position:
-    """Return the position of columns of ``X`` and ``O``, the lowest stone first; X began.
+    """Return the position of columns of ``X`` and ``O``, the lowest stone first; X started.
 
     >>> from_columns(("XO", "", "X"), Grid(2, 3, 2)) == Position(own=0b10, both=0b1000011)
     True
@@ -134,7 +134,7 @@ def move_values(grid: Grid, position: Position, depth: int) -> dict[int, int]:
 
     Args:
         grid: Size of the board.
-        position: A position in which the game goes on.
+        position: A position in which the game continues.
         depth: Moves to look ahead, at least 1. If all empty cells are within, the values are exact: positive for a
             win, 0 for a draw, negative for a loss. Else the value of the last position looked at is how much more of
             the middle columns the seat holds.

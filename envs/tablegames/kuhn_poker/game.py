@@ -210,7 +210,7 @@ class KuhnPoker(TwoSeats):
             raise ValueError(f"the deals {self._deals!r} and the hand {self._hand!r}")
 
     def swap_hidden(self, seat: int, generator: np.random.Generator) -> bool:
-        """Give the other seat the third card, and deal all later hands anew."""
+        """Give the other seat the third card, and deal all later hands again."""
         if self._is_over:
             return False
         own = self._deals[self._hand][seat]

@@ -82,7 +82,7 @@ class MatrixGame(TwoSeats):
         )
 
     def begin(self, generator: np.random.Generator, options: Mapping[str, Any]) -> None:
-        """Begin the first round; there are no options."""
+        """Start the first round; there are no options."""
         self._restart(options)
         self.history, self._said = [], []
         for seat in self.everyone:

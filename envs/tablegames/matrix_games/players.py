@@ -48,7 +48,7 @@ class HistoryPlayer(Player):
 
 
 class TitForTat(HistoryPlayer):
-    """Begins with the first action, then does what the other did last."""
+    """Starts with the first action, then does what the other did last."""
 
     name = "tit_for_tat"
 

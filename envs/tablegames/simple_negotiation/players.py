@@ -53,14 +53,14 @@ def view_of(anchor: str) -> PlayerView:
 class TraderPlayer(Player):
     """Accepts whatever gains it something; else offers one good for another, and asks for less after every refusal.
 
-    It begins by asking for three times the worth of what it gives and ends at a twentieth more than that worth. Among
+    It starts by asking for three times the worth of what it gives and ends at a twentieth more than that worth. Among
     the offers of up to five each that come nearest to this, it takes the one with the largest gain.
     """
 
     name = "trader"
 
     def begin(self, view: SeatView, generator: np.random.Generator) -> None:
-        """Begin with the largest demand."""
+        """Start with the largest demand."""
         self._refused = 0
         self._counts: tuple[int, ...] = ()
 

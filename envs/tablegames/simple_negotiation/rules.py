@@ -14,7 +14,7 @@ BASE_VALUES = {"wheat": 5, "wood": 10, "sheep": 15, "brick": 25, "ore": 40}
 TWO_GOODS = {"wood": (5, 15), "gold": (15, 5)}
 """The two goods of the smaller game with their values for seats 0 and 1."""
 FEWEST, MOST = 5, 25
-"""How many of each good a seat may begin with."""
+"""How many of each good a seat may start with."""
 
 _PAIR = re.compile(r"([0-9]{1,4}) ?x? ?([a-z]+)")
 _SEPARATOR = re.compile(r" ?(?:,|;|\+|&| and ) ?")

@@ -162,7 +162,7 @@ class Bandit(TextEnv[str]):
         return first, second
 
     def _start(self) -> None:
-        """Begin without any pull."""
+        """Start without any pull."""
         self._pulled: list[int] = []
         self._received: list[float] = []
         self.counts, self.sums = [0] * self.arms, [0.0] * self.arms

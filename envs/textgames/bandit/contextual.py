@@ -164,7 +164,7 @@ class ContextualBandit(Bandit):
         self._set_ratings()
 
     def resample_hidden(self) -> bool:
-        """Draw the untold part of the books and the coming ratings anew; any are possible after any ratings."""
+        """Draw the untold part of the books and the coming ratings again; any are possible after any ratings."""
         if not self._running:
             return False
         self._reward_key = self._draw_keys(self.np_random)[0]

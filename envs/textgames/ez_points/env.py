@@ -51,8 +51,8 @@ _FACES = {"ten": "J, Q and K count 10", "rank": "J counts 11, Q 12 and K 13"}
 class EZPoints(PictureEnv):
     """Combine cards into 24 (or 12) with arithmetic.
 
-    Four cards with the same values are one instance, always dealt in the same order and with the same pictures; of
-    fewer cards, which have too few hands for splits, every deal is one.
+    Four cards with the same values are one instance, always dealt in the same order and with the same images; of fewer
+    cards, which have too few hands for splits, every deal is one.
 
     With ``entry="token"`` an action is one token. A token after which the formula cannot be ended, for example a
     number that is not in the hand, is invalid and changes nothing. The episode terminates with ``=``: success if the
@@ -163,7 +163,7 @@ class EZPoints(PictureEnv):
         )
 
     def _open(self) -> None:
-        """Begin the formula."""
+        """Start the formula."""
         self._tokens: list[str] = []
         self._left, self._has_value = self._hand(self._ranks), False
         self._depth, self._opens = 0, self.cards - 1 if self.cards > 2 else 0
@@ -261,7 +261,7 @@ class EZPoints(PictureEnv):
         """Return the next token of a right formula, or the whole of it.
 
         Raises:
-            ConfigError: No episode is under way, or no right formula begins like the one so far.
+            ConfigError: No episode is under way, or no right formula starts like the one so far.
         """
         require_running(self)
         done = tuple(self._tokens)

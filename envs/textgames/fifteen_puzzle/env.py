@@ -137,7 +137,7 @@ class FifteenPuzzle(PictureEnv):
         self._plan: dict[Board, str] = {}
 
     def _cuts(self, width: int) -> list[tuple[int, int]]:
-        """Return begin and length of each number and each separator of the text."""
+        """Return start and length of each number and each separator of the text."""
         count = self.size**2
         return [(index * (width + 1) + odd * width, 1 if odd else width) for index in range(count) for odd in (0, 1)]
 

@@ -166,7 +166,7 @@ def _onward(size: int) -> dict[tuple[int, int], list[int]]:
 
 @lru_cache(maxsize=64)
 def count_boards(size: int, num_moves: int | None) -> int | None:
-    """Return the number of boards that can be drawn, None where there are many.
+    """Return the number of boards that can be drawn, None if there are many.
 
     Args:
         size: Tiles along one side.

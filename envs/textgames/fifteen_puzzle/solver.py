@@ -132,7 +132,7 @@ class _Deepening:
         return False
 
     def _moved(self, gap: int, origin: int, left: int) -> int:
-        """Slide the tile and return the new estimate, of which only what the move touches is computed anew."""
+        """Slide the tile and return the new estimate, of which only what the move touches is computed again."""
         cells, size = self._cells, self._size
         tile = cells[origin]
         if abs(gap - origin) == size:  # a tile that moves up or down changes two rows and no column

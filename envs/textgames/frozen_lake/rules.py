@@ -35,7 +35,7 @@ class Lake:
 
     Args:
         size: Cells along one side.
-        start: Cell where the player begins.
+        start: Cell where the player starts.
         goal: Cell to reach.
         holes: Cells to avoid.
     """
@@ -145,7 +145,7 @@ def draw_lake(generator: np.random.Generator, size: int, num_holes: int, max_mov
 
 
 def count_lakes(size: int, num_holes: int, max_moves: int) -> int | None:
-    """Return the number of lakes that ``draw_lake`` can return, None where there are many.
+    """Return the number of lakes that ``draw_lake`` can return, None if there are many.
 
     >>> count_lakes(3, 0, 99)
     72

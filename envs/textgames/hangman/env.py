@@ -164,5 +164,5 @@ class Hangman(TextEnv[str]):
 
 @cache
 def _pool(shortest: int, longest: int, split: str) -> tuple[str, ...]:
-    """Return the words that an episode can begin with."""
+    """Return the words that an episode can start with."""
     return tuple([word for length in range(shortest, longest + 1) for word in words_of_split(length, split)])

@@ -48,7 +48,7 @@ class Mastermind(PictureEnv):
 
     The episode terminates with the correct code, which is the only success, and is truncated at ``max_turns``. A code
     that earlier pegs have ruled out is legal, but wastes a turn. Text that is not a code is answered and costs a turn.
-    The legal actions are listed where there are 100 or fewer. The anchor holds the guesses with their pegs in ascending
+    The legal actions are listed if there are 100 or fewer. The anchor holds the guesses with their pegs in ascending
     order, so it does not depend on the order of guessing.
 
     >>> env = Mastermind(2, 4)
@@ -191,7 +191,7 @@ class Mastermind(PictureEnv):
         return True
 
     def expert_action(self) -> str:
-        """Return the guess whose worst answer leaves the fewest codes; one out of 50 where there are 2,000 or more.
+        """Return the guess whose worst answer leaves the fewest codes; one out of 50 if there are 2,000 or more.
 
         Raises:
             ConfigError: No episode is under way.

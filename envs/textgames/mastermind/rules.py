@@ -141,7 +141,7 @@ def best_guess(kind: Kind, rows: tuple[Row, ...]) -> str:
     """Return the guess whose worst answer leaves the fewest codes (Knuth, The computer as Master Mind, 1977).
 
     Among equals a code that could be the hidden one comes first, then the one that leaves fewer codes on average, then
-    the smaller one. Where there are very many codes, only some of those that could be the hidden one are tried.
+    the smaller one. If there are very many codes, only some of those that could be the hidden one are tried.
 
     Args:
         kind: Which codes there are.

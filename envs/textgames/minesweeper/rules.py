@@ -90,7 +90,7 @@ class Grid:
 
 
 def opened(grid: Grid, cell: int, mines: int, is_open: int) -> dict[int, int]:
-    """Return the cells that opening one without a mine opens anew, with the numbers that they show."""
+    """Return the cells that opening one without a mine opens again, with the numbers that they show."""
     near, numbers = grid.near, {}
     waiting = 1 << cell
     closed = ~(is_open | waiting)

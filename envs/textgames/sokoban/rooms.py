@@ -68,7 +68,7 @@ def backward_levels(
     Args:
         room: The room.
         deepest: Last level wanted.
-        beam: States of a level from which the search goes on, drawn at random; None for all of them. Below a level
+        beam: States of a level from which the search continues, drawn at random; None for all of them. Below a level
             with more states, the level of a state is an upper bound of its shortest solution.
         generator: Source of randomness, needed with ``beam``.
     """

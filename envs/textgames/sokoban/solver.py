@@ -38,7 +38,7 @@ class PushEstimate:
         self._known: dict[frozenset[int], int | None] = {}
 
     def __call__(self, boxes: frozenset[int]) -> int | None:
-        """Return the bound, None if some box can no longer reach a goal of its own."""
+        """Return the bound, None if some box can no longer reach its own goal."""
         if boxes not in self._known:
             sums = []
             for order in permutations(boxes):

@@ -200,7 +200,7 @@ def _is_hidden_single(
 
 
 def next_logical(grid: Grid, size: int) -> tuple[int, int] | None:
-    """Return a cell and its value that one of the two rules gives, naked singles first; None where there is none.
+    """Return a cell and its value that one of the two rules gives, naked singles first; None if there is none.
 
     >>> next_logical([1, 2, 3, 0] + [0] * 12, 4)
     (3, 4)

@@ -142,7 +142,7 @@ class BabyAI(TextEnv[str]):
 
         Raises:
             ConfigError: No episode is under way.
-            ExpertLost: The bot knows no way on; so it ends in KeyInBox, in the PutNext levels that begin with a thing
+            ExpertLost: The bot knows no way on; so it ends in KeyInBox, in the PutNext levels that start with a thing
                 in hand, and in some missions of the last levels.
         """
         require_running(self)

@@ -12,7 +12,7 @@ _BARE = ("", "wall")
 _NOTHING_NEAR = "Nothing but floor and walls is in sight."
 
 Cell = tuple[int, int]
-"""Columns to the east and rows to the south of where the agent began."""
+"""Columns to the east and rows to the south of where the agent started."""
 
 
 class Seen(NamedTuple):

@@ -113,7 +113,7 @@ class Game:
         return self._java.process
 
     def load(self, kind: str, variation: int, simplifications: str) -> tuple[str, Reply]:
-        """Begin a task; return its description and what looking around says.
+        """Start a task; return its description and what looking around says.
 
         Raises:
             JavaGone: The process has ended.
@@ -194,7 +194,7 @@ def _find_gold(kind: str, variation: int, simplifications: str, lists_actions: b
 
 
 def _understood(java: Any, entry: Any, path: tuple[str, ...]) -> tuple[str, ...]:
-    """Play a path in a game that has just begun; return what is understood of it, as far as the end."""
+    """Play a path in a game that has just started; return what is understood of it, as far as the end."""
     _act(java, entry, "look around", lists_actions=False)
     kept = []
     for action in path:

@@ -1,4 +1,4 @@
-"""Building TextWorld's games: once for each request, in a process of its own, kept in the user's cache.
+"""Building TextWorld's games: once for each request, in a separate process, kept in the user's cache.
 
 A request names the generator, its parameters and a seed; its hash is the name of the folder that holds the game. The
 process has a fixed order of hashes and its own generators, so that a request means the same game everywhere, and a

@@ -102,7 +102,7 @@ class Sight:
                 states[thing].append(_LOCKED if thing in locked else "unlocked")
 
     def _describe(self, thing: str, places: Mapping[str, list[str]], states: Mapping[str, list[str]]) -> str:
-        """Return a thing with its state and what lies on it, or in it if that can be seen."""
+        """Return a thing with its state and what is on it, or in it if that can be seen."""
         told = sorted(states.get(thing, ()))
         text = self._names.get(thing, "") + (f" ({', '.join(told)})" if told else "")
         if "closed" in told or not places.get(thing):

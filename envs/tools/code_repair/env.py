@@ -41,7 +41,7 @@ _HIDDEN, _VISIBLE = 12, 3
 
 
 def program_in(action: str, form: str) -> str | None:
-    """Return the program in an action, None where there is none.
+    """Return the program in an action, None if there is none.
 
     >>> program_in("I see. <code>def f(): pass</code>", "tags")
     'def f(): pass'
@@ -65,7 +65,7 @@ class CodeRepair(SetEnv[CodeTask]):
 
     The reward of an attempt is the increase of the best share of hidden tests passed so far; the episode terminates
     when all pass, which is the only success, and is truncated at ``max_turns``. The score is the best share. A program
-    runs in the sandbox, in a session of its own for each attempt; expected outputs never enter it. Programs that use a
+    runs in the sandbox, in a separate session for each attempt; expected outputs never enter it. Programs that use a
     clock or true randomness may give different results next time.
     """
 

@@ -1,4 +1,4 @@
-"""True if two mathematical answers are equivalent.
+"""Equivalence of mathematical answers.
 
 Rational numbers are compared exactly. Everything else is compared as functions of its letters, by their values at
 several points with 30 to 240 digits (mpmath): there is no simplifier that could hang, and nothing is executed. Two

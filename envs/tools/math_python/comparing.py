@@ -164,7 +164,7 @@ class Judge:
         return False
 
     def _settled(self, value: Callable[[int], Any], precisions: Sequence[int]) -> Any:
-        """Return a value other than zero that two precisions agree on, None where there is none."""
+        """Return a value other than zero that two precisions agree on, None if there is none."""
         last: Any = None
         for digits in precisions:
             found = value(digits)

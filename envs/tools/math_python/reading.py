@@ -31,7 +31,7 @@ _NO_ATOMS = {f"\\{name}" for name in ("}", "\\", "pm", "cup", "or", "over", "cho
 CONSTANTS = {"pi", "e", "i", "infty"}
 _FUNCTION_LETTERS = set("fgFG")
 _MATRIX_MARK = "#"
-"""Begins the mark of a matrix, which a number follows: no text gives such a mark."""
+"""Starts the mark of a matrix, which a number follows: no text gives such a mark."""
 _MATRIX = re.compile(r"\\begin\{[pbv]?matrix\}(.*?)\\end\{[pbv]?matrix\}", re.DOTALL)
 _TEXT = re.compile(r"\\(?:text|textbf|textit|mbox|mathrm|mathbf|operatorname)\s*\{([^{}]*)\}")
 

@@ -54,7 +54,7 @@ def library() -> Any:
 
 
 def value_at(tree: Tree, point: int, digits: int, steps: Steps, has_sign: bool = False) -> Any:
-    """Return the value of a formula at a fixed point, where each letter has a value of its own; None where it is none.
+    """Return the value of a formula at a fixed point, where each letter has its own value; None where it is none.
 
     Args:
         tree: The tree to evaluate.

@@ -24,7 +24,7 @@ from turngym.envs.tools.sandbox.system import SYSTEM_PYTHON, view
 class Bubblewrap(Sandbox):
     """Sessions in namespaces of their own: no network, no processes of others, nothing of the host but its Python.
 
-    Where turngym runs as root, every sandbox belongs to a user of its own without a name, and memory and processes are
+    Where turngym runs as root, every sandbox belongs to its own user without a name, and memory and processes are
     limited for all of it together by control groups, where those can be made. Elsewhere the limits are those of each
     process, and that of processes counts inside of the sandbox.
 

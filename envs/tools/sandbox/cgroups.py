@@ -31,7 +31,7 @@ class Group:
         self.folders = folders
 
     def entry(self) -> list[str]:
-        """Return the beginning of a command that joins the groups and then runs its arguments."""
+        """Return the start of a command that joins the groups and then runs its arguments."""
         joins = 'n=$1; shift; while [ "$n" -gt 0 ]; do echo $$ > "$1/cgroup.procs" || exit 97; shift; n=$((n-1)); done'
         return ["/bin/sh", "-c", f'{joins}; exec "$@"', "sh", str(len(self.folders)), *map(str, self.folders)]
 

@@ -141,7 +141,7 @@ class Docker(Sandbox):
         }
 
     def close(self) -> None:
-        """Close the connection to the engine; sessions in use go on with their own."""
+        """Close the connection to the engine; sessions in use continue with their own."""
         self._client.close()
 
 
@@ -234,7 +234,7 @@ class DockerSession(DriverSession):
             self._raw += data
 
     def _unwrapped(self) -> bytes | None:
-        """Return the next whole piece of standard output, None where there is none yet."""
+        """Return the next whole piece of standard output, None if there is none yet."""
         while len(self._raw) >= _HEADER.size:
             stream, length = _HEADER.unpack_from(self._raw)
             if len(self._raw) < _HEADER.size + length:

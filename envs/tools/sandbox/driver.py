@@ -1,4 +1,4 @@
-"""The program inside of a sandbox: it runs code in a child of its own, and tells the host what came of it.
+"""The program inside of a sandbox: it runs code in its own child, and tells the host what came of it.
 
 It reads lines of JSON on standard input (``{"code": ..., "seconds": ...}``) and answers each with one on standard
 output. It is sent as text to the interpreter inside and imports nothing but the standard library.

@@ -180,7 +180,7 @@ class ProcessSession(DriverSession):
 
     @property
     def pid(self) -> int:
-        """Process id of the sandbox on the host; 0 where there is none."""
+        """Process id of the sandbox on the host; 0 if there is none."""
         return self._process.pid if self._process else 0
 
     def _last_words(self) -> str:

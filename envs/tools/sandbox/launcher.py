@@ -123,7 +123,7 @@ def same_place(paths: Iterable[str]) -> list[str]:
 
 
 def if_present(paths: Iterable[str]) -> list[str]:
-    """Return the arguments that show files and folders of the host, where there are any."""
+    """Return the arguments that show files and folders of the host, if there are any."""
     return [word for path in paths for word in ("--ro-bind-try", path, path)]
 
 

@@ -1,4 +1,4 @@
-"""Sandboxes started in advance, so that a session begins immediately."""
+"""Sandboxes started in advance, so that a session starts immediately."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Result:
         stderr: The same for errors, the traceback included.
         value: The value of its last line, as ``repr`` shows it, where that is an expression; empty for None.
         seconds: Duration.
-        lost_state: Whether the session's variables are gone, so that the next call begins anew.
+        lost_state: Whether the session's variables are gone, so that the next call starts again.
     """
 
     status: Status
@@ -117,7 +117,7 @@ class Sandbox(ABC):
         """
 
     def run(self, code: str, wall_seconds: float | None = None) -> Result:
-        """Run code in a session of its own."""
+        """Run code in a separate session."""
         with self.session() as session:
             return session.run(code, wall_seconds)
 

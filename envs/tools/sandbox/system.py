@@ -62,7 +62,7 @@ class View(NamedTuple):
     modules: frozenset[str]
 
     def hidden(self) -> list[Path]:
-        """Return what lies in the folders of the standard library now and is no part of it, such as dist-packages."""
+        """Return what is in the folders of the standard library now and is no part of it, such as dist-packages."""
         found = [path for folder in self.folders for path in sorted(Path(folder).iterdir())]
         # where a link leads is seen only if that is let in
         return [path for path in found if not path.is_symlink() and not _is_standard(path, self.modules)]

@@ -81,7 +81,7 @@ class Decoder:
 def _decode(payload: bytes) -> Any:
     try:
         return pickle.loads(payload)
-    except Exception as error:  # the boundary: the content may be anything
+    except Exception as error:  # untrusted content: anything may be raised
         raise Garbled(f"{type(error).__name__}: {error}") from error
 
 

@@ -28,7 +28,7 @@ _DEATH_SECONDS = 1.0
 _SILENT_SECONDS = 60.0
 _PATIENCE_SECONDS = 1.0
 _MOVE_SECONDS = 0.25
-"""Processor time, as a rough guess, of moving a slot to a process of its own: imports, and in some worlds an engine."""
+"""Processor time, as a rough guess, of moving a slot to its own process: imports, and in some worlds an engine."""
 
 
 class ProcessWorker(Worker):
@@ -170,7 +170,7 @@ class ProcessBackend(WorkersBackend[ProcessWorker]):
         return patience < seconds < limit_seconds / 2
 
     def _take_out(self, worker: ProcessWorker, jobs: list[Job]) -> None:
-        """Give each waiting slot of a worker a worker of its own for the rest of its episode.
+        """Give each waiting slot of a worker its own worker for the rest of its episode.
 
         Where several slots hang, their limits run out at the same time and not one after the other.
         """

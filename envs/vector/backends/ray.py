@@ -53,7 +53,7 @@ class RayWorker(Worker):
         self.heard = time.monotonic()
 
     def has_arrived(self) -> bool:
-        """Return whether the actor has found a place and begun its work there."""
+        """Return whether the actor has found a place and started its work there."""
         if not self._has_arrived and is_ready(self.where):
             ray = import_ray()
             with contextlib.suppress(ray.exceptions.RayError):
@@ -103,7 +103,7 @@ class RayBackend(WorkersBackend[RayWorker]):
         self._finalizer()
 
     def places(self) -> list[tuple[str, int]]:
-        """Return the node id and the process id of each worker's actor, as soon as all have begun."""
+        """Return the node id and the process id of each worker's actor, as soon as all have started."""
         return [tuple(place) for place in import_ray().get([worker.where for worker in self._workers])]
 
     def _transmit(self, worker: RayWorker, jobs: list[Order]) -> None:

@@ -15,7 +15,7 @@ from turngym.errors import ConfigError
 
 
 class PlainSlot(Slot):
-    """A slot that never moves, so that the beginning of its episode need not be recorded."""
+    """A slot that never moves, so that the start of its episode need not be recorded."""
 
     __slots__ = ()
     is_journaled = False

@@ -33,13 +33,13 @@ class LaneWorker(Worker):
         super().__init__([slot])
 
     def launch(self) -> None:
-        """Begin a fresh lane."""
+        """Start a fresh lane."""
         self.lane = self._make_lane()
 
 
 @VECTOR_BACKENDS.register("thread")
 class ThreadBackend(WorkersBackend[LaneWorker]):
-    """Runs every slot in a thread of its own; survives an exception and a hang.
+    """Runs every slot in a separate thread; survives an exception and a hang.
 
     An environment stays in the thread that made it. Its operations overlap with those of all other slots as far as
     they release Python's global lock, as waiting does. One that exceeds its limit is abandoned together with its thread

@@ -30,13 +30,13 @@ from turngym.errors import TurngymError
 IDLE = -1
 """The worker waits for jobs."""
 STARTING = -2
-"""The worker has not begun to take jobs."""
+"""The worker has not started to take jobs."""
 _FLUSH_SECONDS = 0.005
 _GRACE_SECONDS = 10.0
 
 
 Begin: TypeAlias = Callable[[bool], None]
-"""Called when a part of a job begins: True for a replay, False for the job itself."""
+"""Called when a part of a job starts: True for a replay, False for the job itself."""
 
 
 class Board:
@@ -55,26 +55,26 @@ class Board:
         self._numbers = memoryview(self._memory).cast("q")
 
     def write(self, serial: int) -> None:
-        """Show that the job ``serial`` begins now; ``IDLE`` or ``STARTING`` for none."""
+        """Show that the job ``serial`` starts now; ``IDLE`` or ``STARTING`` for none."""
         self._numbers[1] = time.monotonic_ns()
         self._numbers[2] = False
         self._numbers[0] = serial
 
     def begin(self, is_repeating: bool) -> None:
-        """Show that a part of the same job begins now: something that is repeated before it, or the job itself."""
+        """Show that a part of the same job starts now: something that is repeated before it, or the job itself."""
         self._numbers[1] = time.monotonic_ns()
         self._numbers[2] = is_repeating
 
     def recall(self, serial: int) -> None:
-        """Tell the worker to leave out what it has not begun, up to the job ``serial``."""
+        """Tell the worker to leave out what it has not started, up to the job ``serial``."""
         self._numbers[3] = serial
 
     def is_recalled(self, serial: int) -> bool:
-        """Return whether a job that has not begun is to be left out."""
+        """Return whether a job that has not started is to be left out."""
         return serial <= self._numbers[3]
 
     def read(self) -> tuple[int, bool, float]:
-        """Return the job, whether something is being repeated for it, and when that or the job itself began.
+        """Return the job, whether something is being repeated for it, and when that or the job itself started.
 
         Times are those of ``time.monotonic``. They are written first and read last, so none is older than its job.
         """
@@ -134,7 +134,7 @@ def _serve(channel: Channel, board: Board, slots: dict[int, Slot]) -> None:
                 _limit_memory(memory_limit_mib)
             try:
                 slots.update({index: Slot(maker) for index, maker in pickle.loads(makers).fn.items()})
-            except BaseException as error:  # the boundary that reports it
+            except BaseException as error:  # user code: reported here
                 text = f"a worker cannot load the environments' makers: {describe(error)}"
                 channel.send(encode_refusal(TurngymError(text)))
             board.write(IDLE)
@@ -187,13 +187,13 @@ def run_job(slot: Slot, journal: Journal | None, op: Op, begin: Begin) -> Any:
         slot: The slot.
         journal: Operations to replay first; None for none.
         op: The operation.
-        begin: Called when a part of the job begins, so that each has a time limit of its own.
+        begin: Called when a part of the job starts, so that each has its own time limit.
     """
     if journal is not None:
         try:
             slot.rebuild(journal, partial(begin, True))
             begin(False)
-        except BaseException as error:  # the boundary that records it
+        except BaseException as error:  # user code: recorded here
             if is_for_program(error):
                 raise
             slot.close()
@@ -219,7 +219,7 @@ def portable(error: BaseException) -> Exception:
     try:
         if isinstance(error, Exception) and type(pickle.loads(pickle.dumps(error))) is type(error):
             return error
-    except BaseException as other:  # the boundary: exceptions run user code too
+    except BaseException as other:  # user code: exceptions run it too
         if is_for_program(other):
             raise
     return TurngymError(describe(error))
@@ -234,7 +234,7 @@ def encode_answers(answers: list[Any], durations: dict[str, list[float]]) -> byt
     """Return the answers as a frame; one that cannot be pickled becomes a fault of its slot.
 
     Args:
-        answers: For each job its serial number, what it led to, and how the episode began if it was a reset.
+        answers: For each job its serial number, what it led to, and how the episode started if it was a reset.
         durations: Durations of jobs in seconds, by kind.
     """
     try:
@@ -252,7 +252,7 @@ def _checked(answer: tuple[int, Any, Any]) -> tuple[int, Any, Any]:
     serial, content, start = answer
     try:
         pickle.dumps(answer)
-    except BaseException as error:  # the boundary that records it
+    except BaseException as error:  # user code: recorded here
         fault = f"{describe(error)} (an observation or info cannot travel between processes)"
         if start is not None:
             return serial, failed_reset([fault]), None

@@ -148,7 +148,7 @@ class WorkersBackend(Backend, Generic[AnyWorker]):
         self._lost.add(slot)
 
     def beginning(self, slot: int) -> tuple[str, Any] | None:
-        """Return how the running episode of a slot began."""
+        """Return how the running episode of a slot started."""
         return self._journals[slot].start
 
     # Implemented by each kind of worker.
@@ -288,7 +288,7 @@ class WorkersBackend(Backend, Generic[AnyWorker]):
 
 
 def shares(makers: Sequence[Maker], num_workers: int) -> list[dict[int, Maker]]:
-    """Return the makers of each worker by slot: slot ``i`` lies with worker ``i`` modulo their number.
+    """Return the makers of each worker by slot: slot ``i`` is with worker ``i`` modulo their number.
 
     >>> [list(share) for share in shares([None] * 5, 2)]
     [[0, 2, 4], [1, 3]]

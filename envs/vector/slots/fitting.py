@@ -217,5 +217,5 @@ def _shown(value: Any) -> str:
     """Return a short text of a value, whatever its own methods do."""
     try:
         return repr(value)[:60]
-    except Exception:  # the boundary: the value is foreign
+    except Exception:  # user code: the value is foreign
         return f"a {type(value).__name__} that cannot be shown"

@@ -77,7 +77,7 @@ class Journal:
     attributes: dict[str, Any] = field(default_factory=dict)
 
     def begin(self, start: tuple[str, Any] | None, options: dict[str, Any] | None, last: Any) -> None:
-        """Discard the last episode and record how a new one began."""
+        """Discard the last episode and record how a new one started."""
         self.attributes.update(op[1:] for op in self.log if op[0] == "set")
         self.start, self.options, self.log, self.last = start, options, [], last
 
@@ -129,7 +129,7 @@ class Slot:
         }
 
     def reset(self, seed: int | None, options: dict[str, Any] | None) -> Result:
-        """Begin an episode; retry once in a fresh environment if that fails."""
+        """Start an episode; retry once in a fresh environment if that fails."""
         start: tuple[str, Any] | None = None if seed is None else ("seed", seed)
         faults: list[str] = []
         for attempt in range(2):
@@ -143,7 +143,7 @@ class Slot:
                 return observation, 0.0, False, False, info, tuple(faults)
             except REFUSALS:
                 raise
-            except BaseException as error:  # the boundary that records it
+            except BaseException as error:  # user code: recorded here
                 if is_for_program(error):
                     raise
                 faults.append(describe(error))
@@ -165,7 +165,7 @@ class Slot:
             if type(terminated) is not bool or type(truncated) is not bool:
                 terminated, truncated = flag("terminated", terminated), flag("truncated", truncated)
             return observation, reward, terminated, truncated, info, ()
-        except BaseException as error:  # the boundary that records it
+        except BaseException as error:  # user code: recorded here
             if is_for_program(error):
                 raise
             self.close()
@@ -241,7 +241,7 @@ class Slot:
             return
         try:
             env.close()
-        except BaseException as error:  # the boundary: a broken environment may fail to close
+        except BaseException as error:  # user code: a broken environment may fail to close
             if is_for_program(error):
                 raise
 
@@ -276,19 +276,19 @@ def stopped_at(env: gymnasium.Env[Any, Any] | None) -> tuple[str, Any] | None:
     """Return the state of a broken environment's generator, for the fresh one to continue from."""
     try:
         return None if env is None else _generator_of(env)
-    except Exception:  # the boundary: it is broken
+    except Exception:  # user code: it is broken
         return None
 
 
 def _begin(
     env: gymnasium.Env[Any, Any], start: tuple[str, Any] | None, options: dict[str, Any] | None, *, fresh: bool
 ) -> tuple[Any, dict[str, Any]]:
-    """Reset from a seed, or go on with a generator, which a fresh environment must be given first."""
+    """Reset from a seed, or continue with a generator, which a fresh environment must be given first."""
     return env.reset(seed=seed_for(env, start, fresh=fresh), options=options)
 
 
 def _repeatable(env: gymnasium.Env[Any, Any], start: tuple[str, Any]) -> tuple[str, Any]:
-    """Return how to begin the episode again: from its state where a wrapper keeps something over resets."""
+    """Return how to start the episode again: from its state where a wrapper keeps something over resets."""
     if env is env.unwrapped or not env.has_wrapper_attr("has_lasting") or not env.get_wrapper_attr("has_lasting"):
         return start
     try:
@@ -298,7 +298,7 @@ def _repeatable(env: gymnasium.Env[Any, Any], start: tuple[str, Any]) -> tuple[s
 
 
 def seed_for(env: gymnasium.Env[Any, Any], start: tuple[str, Any] | None, *, fresh: bool) -> int | None:
-    """Return the seed to reset with; None after having given a fresh environment the generator to go on with."""
+    """Return the seed to reset with; None after having given a fresh environment the generator to continue with."""
     if start is None:
         return None
     kind, value = start

@@ -85,8 +85,8 @@ class BrowserPool:
         Args:
             allowed: Starts of addresses, such as ``file:///srv/pages/`` or ``http://127.0.0.1:8000/``.
             viewport: Width and height of the page in pixels.
-            is_steered: Whether the page draws only when told to, where the browser can do that: pictures are had
-                sooner, and the mouse need not wait for the next frame.
+            is_steered: Whether the page draws only when told to, where the browser can do that: images are had sooner,
+                and the mouse need not wait for the next frame.
 
         Raises:
             BrowserFault: There are too many tabs already, or no browser can be started.

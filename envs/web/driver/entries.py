@@ -1,4 +1,4 @@
-"""Texts for fields with a format of their own: dates, times, colours and numbers, as the browser takes them."""
+"""Texts for fields with their own format: dates, times, colours and numbers, as the browser takes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drawing a page when we say so, and not sixty times a second: sooner when a picture is wanted, never otherwise.
+"""Drawing a page when we say so, and not sixty times a second: sooner when an image is wanted, never otherwise.
 
 Only the program chromium-headless-shell can do this, and all pages of such a browser must be of the kind; with any
 other program the pool opens tabs that draw by themselves.

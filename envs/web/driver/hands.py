@@ -98,7 +98,7 @@ async def _field(tab: Tab, action: Action, node: Node) -> str:
 
 
 async def _fill(tab: Tab, node: Node, text: str) -> str:
-    """Replace what a field holds; a field with a format of its own gets the text in that, or keeps what it holds."""
+    """Replace what a field holds; a field with its own format gets the text in that, or keeps what it holds."""
     if not node.is_field:
         return f"element {node.id} is no text field"
     kind = str(node.facts.get("type", ""))

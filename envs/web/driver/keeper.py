@@ -69,7 +69,7 @@ class TabKeeper:
             again: How to do it in a new tab; without it, as before.
 
         Raises:
-            BrowserFault: The page breaks, or browsers go on ending.
+            BrowserFault: The page breaks, or browsers keep ending.
         """
         try:
             return await work()
@@ -97,11 +97,11 @@ class TabKeeper:
         return False
 
     async def open_tab(self, allowed: Sequence[str], *, is_reset: bool) -> Tab:
-        """Return the tab, a new one where there is none.
+        """Return the tab, a new one if there is none.
 
         Args:
             allowed: Starts of the addresses that a new one may show.
-            is_reset: Whether an episode begins: then a tab that is used up or broken is replaced. Within an episode
+            is_reset: Whether an episode starts: then a tab that is used up or broken is replaced. Within an episode
                 whatever is done with a broken one tells what broke it.
         """
         tab = self._tab

@@ -28,7 +28,7 @@ def decode(png: bytes) -> NDArray[np.uint8]:
 
 
 def with_marks(picture: NDArray[np.uint8], nodes: Iterable[Node]) -> NDArray[np.uint8]:
-    """Return a picture with a frame around every element that has a number, and the number at its corner.
+    """Return an image with a frame around every element that has a number, and the number at its corner.
 
     Args:
         picture: uint8 [H, W, 3].

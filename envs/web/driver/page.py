@@ -101,7 +101,7 @@ class Node:
 
     @property
     def is_shown(self) -> bool:
-        """True if it has a line of its own: there is something to read or to act on."""
+        """True if it has its own line: there is something to read or to act on."""
         facts = self.facts
         told = bool(self.label or self.value or facts.get("color") or facts.get("heard") or facts.get("scroll"))
         return told or self.tag in _CONTROLS or self.tag in SHAPES or bool(facts.get("editable"))

@@ -1,4 +1,4 @@
-"""One page in one context of its own: what may be done to it, with a limit on how long anything may take."""
+"""One page in its own context: what may be done to it, with a limit on how long anything may take."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Tab:
         self._left = ""
         self._gone = asyncio.Event()
         self._entry = 0
-        """Number of history entries that the page began with."""
+        """Number of history entries that the page started with."""
         page.on("dialog", self._on_dialog)
         page.on("download", self._on_download)
         page.on("crash", lambda _: self._die("the page crashed"))
@@ -139,7 +139,7 @@ class Tab:
         Args:
             work: Awaitable.
             what: Name for the error message.
-            frames_after: Seconds after which frames are drawn for it to go on; None if it needs none.
+            frames_after: Seconds after which frames are drawn for it to continue; None if it needs none.
             is_frame: Whether it draws the page itself.
 
         Raises:

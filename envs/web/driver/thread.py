@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class BrowserThread:
-    """The event loop, in a thread of its own, that a pool of browsers runs on.
+    """The event loop, in a separate thread, that a pool of browsers runs on.
 
     Args:
         options: Options of :class:`BrowserPool`.

@@ -52,7 +52,7 @@ class Tree:
         self._numbers: dict[int, int] = {}
 
     def forget(self) -> None:
-        """Start anew: another page was loaded, or the elements were numbered again."""
+        """Start again: another page was loaded, or the elements were numbered again."""
         self._numbers = {}
 
     async def read(self, tab: Tab, shown: Iterable[Node]) -> tuple[Branch, ...]:

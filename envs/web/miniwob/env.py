@@ -188,7 +188,7 @@ class MiniWoB(PictureEnv):
     async def async_reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin a new episode; see ``reset``."""
+        """Start a new episode; see ``reset``."""
         self._is_deferred = True
         try:
             TextEnv.reset(self, seed=seed, options=options)

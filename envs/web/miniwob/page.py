@@ -98,7 +98,7 @@ class MiniWoBPage(TabKeeper):
     # Where the browsers are.
 
     async def start(self, task: str, seed: int) -> Screen:
-        """Begin an episode on a clean page."""
+        """Start an episode on a clean page."""
         self._task, self._seed = task, seed
         return await self.surely(self._start)
 

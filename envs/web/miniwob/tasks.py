@@ -47,7 +47,7 @@ RELOADED: frozenset[str] = frozenset({
     "sign-agreement", "use-autocomplete", "use-autocomplete-nodelay", "use-colorwheel", "use-colorwheel-2",
     "use-slider", "use-slider-2", "use-spinner",
 })  # fmt: skip
-"""Tasks whose page is loaded anew at every reset: rewound, it shows something else."""
+"""Tasks whose page is loaded again at every reset: rewound, it shows something else."""
 REWOUND: frozenset[str] = frozenset(TASKS) - RELOADED
 """Tasks whose page is rewound at a reset: what it shows then equals what a fresh load shows, as the tests show."""
 
@@ -68,7 +68,7 @@ def pages_folder() -> Path:
 
 @cache
 def style_images(task: str) -> tuple[str, ...]:
-    """Return the addresses of the pictures that a page's styles name; they have a size only once they are loaded."""
+    """Return the addresses of the images that a page's styles name; they have a size only once they are loaded."""
     page = pages_folder() / "miniwob" / f"{task}.html"
     text = page.read_text("utf8")
     sheets = [page, *((page.parent / link).resolve() for link in _STYLE_SHEET.findall(text))]

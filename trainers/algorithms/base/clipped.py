@@ -148,7 +148,7 @@ class PolicyMethod(Algorithm[ConfigT]):
 
 
 class ClippedMethod(PolicyMethod[ClippedConfigT]):
-    """Clipped policy loss, optionally with entropy and divergence from a reference policy."""
+    """Clipped policy loss, optionally with entropy and KL divergence from a reference policy."""
 
     def __init__(self, config: ClippedConfigT) -> None:
         super().__init__(config)

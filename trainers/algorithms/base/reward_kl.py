@@ -1,4 +1,4 @@
-"""Divergence from a reference policy as a part of the reward, as in RLHF (Ziegler et al. 2019, arXiv 1909.08593).
+"""KL divergence from a reference policy as a part of the reward, as in RLHF (Ziegler et al. 2019, arXiv 1909.08593).
 
     r_t = r_t - coefficient * kl_t          kl_t between the policy that sampled and the reference, a constant
 
@@ -31,16 +31,16 @@ RewardKLEstimator: TypeAlias = Literal["k1", "k2", "k3"]
 
 @dataclass(frozen=True)
 class RewardKLConfig(ClippedConfig):
-    """Settings of methods that may subtract the divergence from a reference policy from the reward."""
+    """Settings of methods that may subtract the KL divergence from a reference policy from the reward."""
 
     reward_kl_coef: float = 0.0
-    """Weight of the divergence that is subtracted from the reward; above 0 a frozen copy of the policy is kept."""
+    """Weight of the KL divergence that is subtracted from the reward; above 0 a frozen copy of the policy is kept."""
     reward_kl_estimator: RewardKLEstimator = "k1"
-    """Estimator of that divergence; in a reward only the gradient of k1 has no bias."""
+    """Estimator of that KL divergence; in a reward only the gradient of k1 has no bias."""
     reward_kl_target: float = 0.0
-    """Mean divergence of a token that the weight is adapted to after every iteration; 0 keeps the weight."""
+    """Mean KL divergence of a token that the weight is adapted to after every iteration; 0 keeps the weight."""
     reward_kl_horizon: int = 10_000
-    """Episodes over which an adapted weight changes by the relative error of the divergence, which is cut to 0.2."""
+    """Episodes over which an adapted weight changes by the relative error of the KL divergence, which is cut to 0.2."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -54,7 +54,7 @@ RewardKLConfigT = TypeVar("RewardKLConfigT", bound=RewardKLConfig)
 
 
 class RewardKLMethod(ClippedMethod[RewardKLConfigT]):
-    """A method whose reward may have the divergence from a reference policy subtracted."""
+    """A method whose reward may have the KL divergence from a reference policy subtracted."""
 
     def __init__(self, config: RewardKLConfigT) -> None:
         super().__init__(config)
@@ -63,12 +63,12 @@ class RewardKLMethod(ClippedMethod[RewardKLConfigT]):
 
     @property
     def needs(self) -> frozenset[Need]:
-        """Both policies' log-probabilities where the divergence has a weight, and what the policy loss needs."""
+        """Both policies' log-probabilities where the KL divergence has a weight, and what the policy loss needs."""
         has_weight = self.config.reward_kl_coef > 0
         return super().needs | ({Need.REFERENCE_LOGPROBS, Need.OLD_LOGPROBS} if has_weight else frozenset())
 
     def token_divergence(self, table: TurnTable) -> Float[Tensor, "token"]:
-        """Return the estimate of the divergence at each sampled token; 0 where it has no weight.
+        """Return the estimate of the KL divergence at each sampled token; 0 where it has no weight.
 
         Raises:
             ConfigError: The table has no log-probabilities of the reference policy.
@@ -96,7 +96,7 @@ class RewardKLMethod(ClippedMethod[RewardKLConfigT]):
         return self.penalised_rewards(table) - self.turn_costs(table)
 
     def kl_metrics(self, table: TurnTable) -> dict[str, float]:
-        """Return the mean divergence of a token and its weight, where it has one."""
+        """Return the mean KL divergence of a token and its weight, where it has one."""
         if self.config.reward_kl_coef == 0:
             return {}
         divergence = self.token_divergence(table)

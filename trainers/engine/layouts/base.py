@@ -78,7 +78,7 @@ def on(array: Integers, device: torch.device) -> Tensor:
 
 
 def require_no_pictures(sequences: Sequence[Row], layout: str) -> None:
-    """Raise if a sequence has pictures, which equal tokens may stand for different ones of.
+    """Raise if a sequence has images, which equal tokens may stand for different ones of.
 
     Raises:
         ConfigError: One has.

@@ -14,7 +14,7 @@ from turngym.trainers.engine.layouts.base import Inputs, on, read_places, requir
 class Packed:
     """One row without padding.
 
-    The positions begin again at 0 with each sequence. transformers takes that for the border of a sequence, but only
+    The positions start again at 0 with each sequence. transformers takes that for the border of a sequence, but only
     without an attention mask and without a cache: a mask of ones lets every sequence see those before it.
     """
 

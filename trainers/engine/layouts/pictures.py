@@ -1,4 +1,4 @@
-"""Sequences with pictures: rows of a matrix or one packed row, with the pictures of all of them beside it."""
+"""Sequences with pictures: rows of a matrix or one packed row, with the images of all of them beside it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Pictures(Rows):
 
     Args:
         takes: Image handling of the model.
-        network: The model, which knows the positions of pictures; its weights are not used.
+        network: The model, which knows the positions of images; its weights are not used.
     """
 
     def __init__(self, takes: PictureInputs, network: Any) -> None:
@@ -41,7 +41,7 @@ class Pictures(Rows):
         return plain._replace(mask=mask, positions=positions, more=more)
 
     def _neutralise(self, inputs: Inputs, sequences: Sequence[Row]) -> None:
-        """Replace placeholders that were sampled, as the sampler does: no picture belongs to them."""
+        """Replace placeholders that were sampled, as the sampler does: no image belongs to them."""
         tokens = on(np.concatenate([row.reads.token for row in sequences]), inputs.places.device)
         after = inputs.places[tokens >= 0] + 1
         line = inputs.ids.view(-1)
@@ -51,11 +51,11 @@ class Pictures(Rows):
 class PackedPictures(Packed):
     """One row without padding, for models that see.
 
-    Positions in three parts have those of the text before them: where these begin again at 0, a sequence begins.
+    Positions in three parts have those of the text before them: where these start again at 0, a sequence starts.
 
     Args:
         takes: Image handling of the model.
-        network: The model, which knows the positions of pictures; its weights are not used.
+        network: The model, which knows the positions of images; its weights are not used.
     """
 
     def __init__(self, takes: PictureInputs, network: Any) -> None:
@@ -78,7 +78,7 @@ class PackedPictures(Packed):
 
 
 def layout_for(model: LanguageModel, name: str) -> Layout:
-    """Return the layout of that name for a model, with its pictures if it sees.
+    """Return the layout of that name for a model, with its images if it sees.
 
     Raises:
         ConfigError: There is no such layout, or a model that sees has none of that name.

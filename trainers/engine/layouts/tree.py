@@ -1,4 +1,4 @@
-"""Sequences as the paths of one tree: what several of them begin with goes through the network once.
+"""Sequences as the paths of one tree: what several of them start with goes through the network once.
 
 The nodes of the tree are tokens in depth-first order. A token sees the tokens on its path, so it has the output that it
 has in a sequence of its own, and a node's gradient is the sum over the sequences that pass through it.

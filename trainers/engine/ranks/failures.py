@@ -1,4 +1,4 @@
-"""Errors as JSON, so that what ends one rank ends all of them with the same words."""
+"""Serialise exceptions so that every rank raises the same one."""
 
 from __future__ import annotations
 

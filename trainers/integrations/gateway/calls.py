@@ -22,7 +22,7 @@ class SampledCall:
         choice: Place among these.
         number: Place in the episode, in the order in which answers were finished.
         agent: Name of the agent that asked.
-        parent: Number of the answer whose ids the prompt begins with; -1 if there is none.
+        parent: Number of the answer whose ids the prompt starts with; -1 if there is none.
         link: Origin of the prompt.
         kept: Tokens of the prompt that were kept from the parent.
         key: Hash of the conversation up to the answer; equal for equal histories.

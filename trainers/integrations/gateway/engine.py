@@ -70,7 +70,7 @@ class Job:
 
 
 class Engine:
-    """Samples answers in a thread of its own.
+    """Samples answers in a separate thread.
 
     Args:
         generate: The backend's core call: prompts, random numbers and settings to completions.

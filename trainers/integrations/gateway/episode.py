@@ -143,7 +143,7 @@ class GatewayEpisode:
         return Refusal(429, f"episode {self.id} has {limits.max_at_once} {what} under way: wait for one.")
 
     def take_allowance(self, limits: GatewayLimits) -> None:
-        """Count a request that begins.
+        """Count a request that starts.
 
         Raises:
             Refusal: There are too many in too short a time.

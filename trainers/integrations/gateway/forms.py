@@ -22,7 +22,7 @@ def with_tools(messages: Sequence[ChatMessage], tools: Tools, how: str) -> list[
 
 
 def one_call_each(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
-    """Return a conversation in which each call is a message of its own, followed by its result."""
+    """Return a conversation in which each call is its own message, followed by its result."""
     found: list[ChatMessage] = []
     rest = list(messages)
     while rest:

@@ -43,7 +43,7 @@ class GatewayLimits:
         max_choices: Answers to one request (``n``).
         max_calls: Sampled answers of one episode.
         max_at_once: Requests of one episode that are read, and answers that are sampled for it, at once.
-        calls_per_second: Requests of one episode that begin in one second, on average over ten.
+        calls_per_second: Requests of one episode that start in one second, on average over ten.
         max_episodes: Maximum number of open episodes.
         idle_seconds: An episode without a request for that long has ended: its agent is dead.
         max_new_tokens: Longest answer; a request for more gets that many.

@@ -1,4 +1,4 @@
-"""Where a request goes on: the earlier answer whose ids its prompt begins with, and what is rendered behind it."""
+"""Where a request continues: the earlier answer whose ids its prompt starts with, and what is rendered behind it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Linked(NamedTuple):
     Args:
         ids: Its tokens.
         link: Their origins.
-        parent: The answer that they go on from.
+        parent: The answer that they continue from.
         kept: Tokens that were kept from the parent.
         before: Hash of the conversation before the answer.
-        key: The same, with the beginning of the answer if the client wrote one.
+        key: The same, with the start of the answer if the client wrote one.
         observation: Last message to the agent.
         prefill: Beginning of the answer.
     """
@@ -89,7 +89,7 @@ def _with_json(request: CallRequest, messages: tuple[ChatMessage, ...]) -> tuple
 
 
 def linked_text(prompt: str | tuple[int, ...], calls: Sequence[SampledCall], renderer: Renderer) -> Linked:
-    """Return the prompt of a completion without messages: kept ids where it begins with a prompt and its answer.
+    """Return the prompt of a completion without messages: kept ids where it starts with a prompt and its answer.
 
     Args:
         prompt: Text or tokens.
@@ -119,7 +119,7 @@ def linked_text(prompt: str | tuple[int, ...], calls: Sequence[SampledCall], ren
 
 
 def _begins(prompt: tuple[int, ...], call: SampledCall) -> bool:
-    """Return whether a prompt begins with that of an answer and the answer."""
+    """Return whether a prompt starts with that of an answer and the answer."""
     check_time()
     middle, end = len(call.prompt_ids), len(call.prompt_ids) + len(call.completion_ids)
     return prompt[middle:end] == call.completion_ids and prompt[:middle] == call.prompt_ids

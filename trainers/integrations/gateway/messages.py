@@ -113,7 +113,7 @@ def digest(content: Any) -> str:
 
 
 def chain(start: str, messages: Iterable[ChatMessage]) -> list[str]:
-    """Return the hash of each beginning of a conversation, the empty one included."""
+    """Return the hash of each start of a conversation, the empty one included."""
     found = [start]
     for message in messages:
         found.append(message.chained(found[-1]))
@@ -131,7 +131,7 @@ class CallRequest:
         tools: Tools in the format of chat templates: ``{"type": "function", "function": {...}}``.
         reads_calls: Whether calls in the answer are read; False with tool_choice none.
         prompt: Text or tokens to continue instead of a conversation.
-        prefill: Whether the last message is the beginning of the answer.
+        prefill: Whether the last message is the start of the answer.
         choices: Number of answers.
         stop: Words that end an answer.
         seed: Seed of the client.
@@ -177,7 +177,7 @@ class CallRequest:
 
     @cached_property
     def keys(self) -> list[str]:
-        """Hash of each beginning of the conversation, the empty one included."""
+        """Hash of each start of the conversation, the empty one included."""
         return chain(self.start, self.messages)
 
     @cached_property

@@ -86,7 +86,7 @@ class Renderer:
     def after(
         self, last: int, messages: Sequence[ChatMessage], prefill: str = "", calls: Sequence[ToolCall] = ()
     ) -> tuple[int, ...] | None:
-        """Return the tokens from the end of an answer to the beginning of the next one.
+        """Return the tokens from the end of an answer to the start of the next one.
 
         Args:
             last: The last token of the answer.

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 class StableText:
     r"""Returns what is new in a growing text.
 
-    The end of a text is held back while it may be the first bytes of a character, or the beginning of a stop word.
+    The end of a text is held back while it may be the first bytes of a character, or the start of a stop word.
 
     Args:
         words: Stop words.
@@ -40,7 +40,7 @@ class StableText:
 
     @staticmethod
     def _begun(text: str, word: str) -> int:
-        """Return where a word begins whose first part the text ends with."""
+        """Return where a word starts whose first part the text ends with."""
         for length in range(min(len(word) - 1, len(text)), 0, -1):
             if text.endswith(word[:length]):
                 return len(text) - length

@@ -151,7 +151,7 @@ class ToolTemplate:
 
     @cached_property
     def shows_one_call(self) -> bool:
-        """True if each call has to be a message of its own."""
+        """True if each call has to be its own message."""
         return not self._reads_back(SEVERAL_CALLS)
 
     def _reads_back(self, calls: tuple[ToolCall, ...]) -> bool:
@@ -162,7 +162,7 @@ class ToolTemplate:
         return reads_back(self.format, written, calls)
 
     def render(self, messages: Sequence[ChatMessage], tools: Tools, goes_on: bool = True) -> str:
-        """Return a conversation as text, up to the beginning of the next answer if it ``goes_on``.
+        """Return a conversation as text, up to the start of the next answer if it ``goes_on``.
 
         Raises:
             Refusal: The template supports no such conversation, in no form.

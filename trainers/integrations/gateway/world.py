@@ -74,7 +74,7 @@ class World:
     # The tools of MCP.
 
     async def reset(self) -> str:
-        """Return rules and first observation; the episode is played once, so it does not begin again.
+        """Return rules and first observation; the episode is played once, so it does not start again.
 
         Raises:
             ToolError: An action has been taken.
@@ -96,7 +96,7 @@ class World:
         return seen(found["observation"], found["done"])
 
     async def legal_actions(self) -> tuple[str, ...]:
-        """Return what may be done now, where there is a list."""
+        """Return what may be done now, if there is a list."""
         return self._legal
 
 

@@ -43,7 +43,7 @@ class Tools(Protocol):
     """An environment behind the three tools."""
 
     async def reset(self) -> str:
-        """Begin an episode."""
+        """Start an episode."""
         ...
 
     async def step(self, action: str) -> str:

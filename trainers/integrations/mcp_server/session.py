@@ -42,7 +42,7 @@ class Episodes:
         """Return number and seed of the next episode.
 
         Raises:
-            ToolError: All have begun.
+            ToolError: All have started.
         """
         if self._most and self._begun >= self._most:
             raise ToolError(f"All {self._most} episodes have been played.")
@@ -86,7 +86,7 @@ class EnvSession:
         self._calls = 0
         self._is_closed = False
         self.last_step = time.monotonic()
-        """When the last reset or step succeeded, or the session began."""
+        """When the last reset or step succeeded, or the session started."""
 
     @property
     def is_busy(self) -> bool:
@@ -94,7 +94,7 @@ class EnvSession:
         return self._calls > 0
 
     async def reset(self) -> str:
-        """Begin the next episode; one that is under way counts as abandoned."""
+        """Start the next episode; one that is under way counts as abandoned."""
         async with self._called():
             self._end("abandoned")
             number, seed = self._episodes.begin()
@@ -164,7 +164,7 @@ class EnvSession:
 
 
 def _begun(env: Any, seed: int) -> tuple[str, tuple[str, ...], dict[str, Any]]:
-    """Reset an environment; returns what is shown, the legal actions, and the beginning of the record."""
+    """Reset an environment; returns what is shown, the legal actions, and the start of the record."""
     observation, info = env.reset(seed=seed)
     shown = f"{env.instructions}\n\n{_text(observation)}".strip()
     return shown, tuple(info["legal_actions"]), {"env": str(env.env_id), "instance": str(env.instance_hash)}

@@ -26,7 +26,8 @@ class VersionedAgent(Agent):
         self.taken_over = 0
         """Turns that were taken over."""
         self.diverged = 0
-        """Episodes whose environment did not come back to what it had shown; they go on from there with new turns."""
+        """Episodes whose environment did not come back to what it had shown; they continue from there with new
+        turns."""
         self._written: dict[int, list[Turn]] = {}
 
     def expect(self, episode: int, turns: Sequence[Turn]) -> None:
@@ -47,7 +48,7 @@ class VersionedAgent(Agent):
     def _take_over(self, request: Request) -> Decision | None:
         """Return the decision that was written for a request before; None if there is none, or it saw something else.
 
-        The prompt is built anew, and has to be the same.
+        The prompt is built again, and has to be the same.
         """
         turns = self._written.get(request.episode, [])
         if request.turn >= len(turns):
@@ -85,7 +86,7 @@ class VersionedAgent(Agent):
         self.agent.attach(vector)
 
     def pictures_of(self, request: Request) -> tuple[bytes, ...]:
-        """Return the pictures in the prompt that was built last for a request's episode."""
+        """Return the images in the prompt that was built last for a request's episode."""
         return self.agent.pictures_of(request)
 
     def final_prompt(self, request: Request) -> tuple[int, ...]:

@@ -21,9 +21,9 @@ _Asked = tuple[Request, tuple[int, ...]]
 class BackgroundAgent(VersionedAgent, StreamAgent):
     """Plays as another agent, whose completions are sampled in the background, each on its own.
 
-    New weights are handed over in the background too. Meanwhile episodes that have begun go on with the weights that
-    the sampler has. First turns wait until the newest weights sample, and a hand-over waits for first turns that are
-    being sampled: all episodes of a group begin with the same weights, which are no older than the group.
+    New weights are synced in the background too. Meanwhile episodes that have started continue with the weights that
+    the sampler has. First turns wait until the newest weights sample, and a weight sync waits for first turns that are
+    being sampled: all episodes of a group start with the same weights, which are no older than the group.
 
     Args:
         agent: Plays.
@@ -81,7 +81,7 @@ class BackgroundAgent(VersionedAgent, StreamAgent):
             futures.wait(awaited, seconds, futures.FIRST_COMPLETED)
 
     def abandon(self) -> None:
-        """Give up all requests; waits only for a hand-over that has begun."""
+        """Give up all requests; waits only for a weight sync that has started."""
         self._given_up.set()
         for future in self._asked:
             future.cancel()
@@ -95,7 +95,7 @@ class BackgroundAgent(VersionedAgent, StreamAgent):
         self._advance()
 
     def _advance(self) -> None:
-        """Hand over new weights, and begin what does not have to wait for them."""
+        """Hand over new weights, and start what does not have to wait for them."""
         if self._handing is not None and self._handing.done():
             self._arrived, self._handing = self._handing.result(), None
         is_behind = self._arrived < self.weights.newest

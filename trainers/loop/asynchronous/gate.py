@@ -6,18 +6,18 @@ import threading
 
 
 class Gate:
-    """Lets groups of episodes begin while few of them can become stale.
+    """Lets groups of episodes start while few of them can become stale.
 
     A version counts the iterations that have been trained. Every iteration trains on ``batch`` groups, so a group that
-    begins while fewer than ``(staleness + version + 1) * batch`` have begun can be trained on before it is older than
+    starts while fewer than ``(staleness + version + 1) * batch`` have started can be trained on before it is older than
     ``staleness`` versions.
 
     Args:
         batch: Groups of an iteration.
         staleness: Maximum versions between the weights that started a group and those that it trains.
-        iterations: Iterations of the run, beyond which nothing begins; 0 for no end.
+        iterations: Iterations of the run, beyond which nothing starts; 0 for no end.
         version: Version of the weights now.
-        begun: Groups that have begun so far; those of earlier iterations unless given.
+        begun: Groups that have started so far; those of earlier iterations unless given.
 
     >>> gate = Gate(batch=2, staleness=0)
     >>> gate.begin(), gate.begin(), gate.begin()
@@ -45,12 +45,12 @@ class Gate:
 
     @property
     def limit(self) -> int:
-        """Groups that may have begun by now."""
+        """Groups that may have started by now."""
         ahead = self.staleness + self.version + 1
         return (min(ahead, self.iterations) if self.iterations else ahead) * self.batch + self.extra
 
     def begin(self, timeout: float | None = 0.0) -> int | None:
-        """Let one more group begin.
+        """Let one more group start.
 
         Args:
             timeout: Seconds to wait until it may; None waits for ever.
@@ -66,7 +66,7 @@ class Gate:
             return self.version
 
     def admits(self, oldest: int) -> bool:
-        """Return whether a group may be trained on now; if not, another one may begin in its place.
+        """Return whether a group may be trained on now; if not, another one may start in its place.
 
         Args:
             oldest: Version of the oldest weights that wrote one of its turns.
@@ -92,7 +92,7 @@ class Gate:
             self.changed.notify_all()
 
     def close(self) -> None:
-        """Let nothing begin any more, and wake all waiting threads."""
+        """Let nothing start any more, and wake all waiting threads."""
         with self.changed:
             self.is_closed = True
             self.changed.notify_all()

@@ -42,10 +42,10 @@ class GroupHistory:
 
     Args:
         number: Number of the group in the run.
-        version: Version of the weights that it began with.
+        version: Version of the weights that it started with.
         specs: Its episodes.
         episodes: Number of an episode -> what is known of it.
-        costs: What the sampler computed for the batch that begins with the group, where batches are played whole.
+        costs: What the sampler computed for the batch that starts with the group, where batches are played whole.
     """
 
     number: int
@@ -188,7 +188,7 @@ def begun_record(number: int, episode: int) -> Record:
 def turn_record(number: int, decided: OpenTurn) -> Record:
     """Return the record of a decided turn, with what the turn before it earned.
 
-    A prompt that goes on from the tokens of the turn before is written without them.
+    A prompt that continues from the tokens of the turn before is written without them.
     """
     before, content, shared = decided.before, turn_to_json(decided.turn), 0
     if before is not None:

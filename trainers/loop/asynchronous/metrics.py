@@ -37,7 +37,7 @@ class RolloutMeter:
         self._overlap = 0.0
 
     def begin(self, stage: Stage, player: Player) -> None:
-        """Begin to measure a run."""
+        """Start to measure a run."""
         self._stage, self._player = stage, player
 
     def gathered(self, episodes: Sequence[Trajectory], iteration: int) -> None:

@@ -49,7 +49,7 @@ def lost_its_worker(trajectory: Trajectory) -> bool:
 
 
 class Player(ABC):
-    """Plays groups of episodes in a thread of its own until it is stopped.
+    """Plays groups of episodes in a separate thread until it is stopped.
 
     Args:
         stage: State shared with the learner.
@@ -60,9 +60,9 @@ class Player(ABC):
         self.next_number = stage.history.next_number
         """The group that is planned next."""
         self.restored = 0
-        """Episodes that went on from what the journal says of them."""
+        """Episodes that continued from what the journal says of them."""
         self.replayed = 0
-        """Episodes that went on after their environment's worker had died."""
+        """Episodes that continued after their environment's worker had died."""
         self._thread: threading.Thread | None = None
         self._idle = 0.0
         self._idle_since: float | None = None
@@ -80,7 +80,7 @@ class Player(ABC):
         """Note what the sampler's cache has computed, for the task's metrics; called from the learner's thread."""
 
     def start(self) -> None:
-        """Begin to play; does nothing if it has begun."""
+        """Start to play; does nothing if it has started."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="rollouts", daemon=True)
             self._thread.start()
@@ -94,7 +94,7 @@ class Player(ABC):
     def _run(self) -> None:
         try:
             self.play()
-        except BaseException as error:  # the boundary of the thread: the learner raises it
+        except BaseException as error:  # raised in the learner's thread
             self.stage.pool.fail(error)
 
     @contextmanager

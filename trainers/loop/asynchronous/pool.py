@@ -19,7 +19,7 @@ class Group:
 
     Args:
         number: Number of the group in the run.
-        version: Version of the weights that it began with.
+        version: Version of the weights that it started with.
         episodes: Its episodes in order.
     """
 
@@ -50,7 +50,7 @@ class Pool:
         self.gate = gate
         self.on_stale = on_stale
         self.playing: dict[int, int] = {}
-        """Groups that are being played -> the version that they began with."""
+        """Groups that are being played -> the version that they started with."""
         self.finished: dict[int, Group] = {}
         """Groups that wait for the learner, in the order in which they finished."""
         self.dropped: list[Group] = []
@@ -60,7 +60,7 @@ class Pool:
         self._error: BaseException | None = None
 
     def begin(self, number: int, timeout: float | None = 0.0) -> int | None:
-        """Let a group begin, see :meth:`Gate.begin`."""
+        """Let a group start, see :meth:`Gate.begin`."""
         with self.gate.changed:
             version = self.gate.begin(timeout)
             if version is not None:

@@ -1,4 +1,4 @@
-"""A player that never waits for the slowest episode: groups begin as soon as the gate and the slots let them."""
+"""A player that never waits for the slowest episode: groups start as soon as the gate and the slots let them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _RESTORE_FAILED = "restore failed"
 
 
 class StreamPlayer(Player, Feed):
-    """Plays a stream of groups; all episodes of a group begin with the same weights.
+    """Plays a stream of groups; all episodes of a group start with the same weights.
 
     Unfinished groups in the journal are continued: from the environment's snapshot before an episode's last turn, or
     from its reset with the recorded actions if it has no snapshots.
@@ -67,7 +67,7 @@ class StreamPlayer(Player, Feed):
     # What was interrupted.
 
     def _take_up(self) -> None:
-        """Queue the unfinished groups of the journal, and hand over the finished ones."""
+        """Queue the unfinished groups of the journal, and sync the finished ones."""
         history = self.stage.history
         for number in sorted(set(history.groups) - history.to_train()):
             group = history.groups.pop(number)
@@ -86,7 +86,7 @@ class StreamPlayer(Player, Feed):
         return [spec for spec in group.specs if group.episodes[spec.episode].whole is None]
 
     def _again(self, spec: EpisodeSpec, known: EpisodeHistory) -> EpisodeSpec:
-        """Return the episode that goes on from what is known of one."""
+        """Return the episode that continues from what is known of one."""
         if not known.turns:
             return spec
         before, turn = [None, *known.turns][-2], known.turns[-1]
@@ -97,7 +97,7 @@ class StreamPlayer(Player, Feed):
     # The feed.
 
     def take(self, free: int, wait: bool) -> Sequence[EpisodeSpec] | None:
-        """Return episodes that begin now; None once the gate is closed."""
+        """Return episodes that start now; None once the gate is closed."""
         found: list[EpisodeSpec] = []
         if self.stage.gate.is_closed:
             return None
@@ -115,7 +115,7 @@ class StreamPlayer(Player, Feed):
         return found
 
     def _plan(self, wait: bool) -> list[EpisodeSpec]:
-        """Return the episodes of the next group; nothing if none may begin."""
+        """Return the episodes of the next group; nothing if none may start."""
         number = self.next_number
         version = self.stage.pool.begin(number)
         if version is None and wait:

@@ -1,4 +1,4 @@
-"""An environment with one agent whose episodes are played by a thread of their own and kept in a journal."""
+"""An environment with one agent whose episodes are played by their own thread and kept in a journal."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from turngym.trainers.records.run_folder import RunFolder
 class AsyncTask(WrappedTask[EnvTask]):
     """Gathers episodes from a player that runs beside the learner, and writes down what becomes of each.
 
-    The journal lies in the folder ``journal`` of a run. A run that goes on from a checkpoint first trains again on the
-    batches that were trained on since, from the journal, and then goes on with the episodes that were being played.
+    The journal is in the folder ``journal`` of a run. A run that continues from a checkpoint first trains again on the
+    batches that were trained on since, from the journal, and then continues with the episodes that were being played.
 
     Args:
         task: Plays.
@@ -95,7 +95,7 @@ class AsyncTask(WrappedTask[EnvTask]):
             journal.close()
 
     def _gate(self, history: History) -> Gate:
-        """Return the gate of a run that goes on: only groups that will be trained on count as begun."""
+        """Return the gate of a run that continues: only groups that will be trained on count as started."""
         settings = self.config.rollout
         ahead = history.groups if settings.order == "continuous" else history.to_train()
         begun = history.iteration * settings.groups + len(ahead)
@@ -188,7 +188,7 @@ class AsyncTask(WrappedTask[EnvTask]):
     # Checkpoints.
 
     def save(self, folder: RunFolder) -> None:
-        """Begin the journal's segment of the newest checkpoint; not while batches are trained on again."""
+        """Start the journal's segment of the newest checkpoint; not while batches are trained on again."""
         if self._stage is None or self._again:
             return
         kept = [int(path.name) for path in all_checkpoints(folder.checkpoints)]

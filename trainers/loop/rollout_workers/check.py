@@ -1,4 +1,4 @@
-"""True if rollout workers play with the weights that they were given."""
+"""Verify that rollout workers use the current weights."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from turngym.trainers.loop.rollout_workers.worker import Answer
 
 
 class VersionCheck:
-    """Compares what each worker computes for a probe with what the learner computed at the hand-over.
+    """Compares what each worker computes for a probe with what the learner computed at the weight sync.
 
     The bytes of what is trained arrive as they were sent. The rest of the model does not travel if every machine finds
     it by itself: it may be another revision there, and a worker's libraries may be other versions.
@@ -33,7 +33,7 @@ class VersionCheck:
         return self._prints.sequences
 
     def expect(self, model: LanguageModel, version: int) -> None:
-        """Note what a version of the weights gives, when it is handed over."""
+        """Note what a version of the weights gives, when it is synced."""
         self.probe(model)
         assert self._prints is not None
         self._expected, self._version = self._prints.expect(model.network), version

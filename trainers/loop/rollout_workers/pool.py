@@ -21,7 +21,7 @@ from turngym.trainers.settings.ray import RayConfig
 _PLACE_SECONDS = 120.0
 """After which a demand that no machine can meet ends the run; clusters that grow may add such a machine."""
 _START_SECONDS = 600.0
-"""After which a run ends whose workers have not begun though there are machines for them."""
+"""After which a run ends whose workers have not started though there are machines for them."""
 _CLOSE_SECONDS = 10.0
 _LOOK_SECONDS = 1.0
 _MOST_LOSSES = 3
@@ -60,7 +60,7 @@ class Member:
         self._sign: Any = None
         self._progress = -1
         self.heard = time.monotonic()
-        """When it began or was last seen to have computed something."""
+        """When it started or was last seen to have computed something."""
 
     @property
     def awaited(self) -> Any:
@@ -142,7 +142,7 @@ class WorkerPool:
         }
 
     def places(self) -> list[tuple[str, int]]:
-        """Return the machine and the process of each worker, as soon as all have begun."""
+        """Return the machine and the process of each worker, as soon as all have started."""
         return [tuple(place) for place in import_ray().get([member.place for member in self._members])]
 
     def close(self) -> None:
@@ -156,12 +156,12 @@ class WorkerPool:
 
         Args:
             shares: Environment that is played.
-            begin: Begins a share in an actor and returns the future of its answer.
+            begin: Starts a share in an actor and returns the future of its answer.
             fault_of: Returns what is wrong with the answer of the actor of a name, in words, or nothing. A worker whose
                 answer is wrong counts as lost.
 
         Raises:
-            TurngymError: No machine of the cluster can hold a worker, no worker begins, or one share has lost several.
+            TurngymError: No machine of the cluster can hold a worker, no worker starts, or one share has lost several.
         """
         round = _Round(deque(range(len(shares))), fault_of)
         try:
@@ -232,7 +232,7 @@ class WorkerPool:
         member.restart()
 
     def _require_beginning(self, began: float) -> None:
-        """Stop a run whose workers cannot begin, but not one whose workers are slow to."""
+        """Stop a run whose workers cannot start, but not one whose workers are slow to."""
         seconds = time.monotonic() - began
         demand = f"{self.config.cpus:g} CPUs and {self.config.gpus:g} GPUs"
         if seconds > _PLACE_SECONDS and not self._fits():

@@ -69,7 +69,7 @@ class Gathering:
 
 @dataclass(frozen=True)
 class Branching:
-    """Episodes that begin at turns of others.
+    """Episodes that start at turns of others.
 
     Args:
         iteration: Number of the iteration.

@@ -52,7 +52,7 @@ def label_progress(trajectories: Sequence[Trajectory], book: RecipeBook) -> list
 
 
 def with_progress(trajectory: Trajectory, labels: Sequence[float] | None) -> Trajectory:
-    """Return an episode whose turns have labels for their progress; unknown ones where there are none.
+    """Return an episode whose turns have labels for their progress; unknown ones if there are none.
 
     Args:
         trajectory: The episode, from its reset on.

@@ -103,7 +103,7 @@ def require(name: str, value: float, least: float, most: float) -> None:
     """Raise for a number outside of a range.
 
     Raises:
-        ConfigError: It lies outside.
+        ConfigError: It is outside.
     """
     if not least <= value <= most:
         raise ConfigError(f"{name} must lie in [{least:g}, {most:g}], got {value}.")

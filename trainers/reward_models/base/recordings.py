@@ -152,7 +152,7 @@ def _recorded(episode: RecordedEpisode) -> Trajectory:
 
 
 def _text(observation: Any) -> str:
-    """Return the text of an observation, that of a picture environment too."""
+    """Return the text of an observation, that of an image environment too."""
     return str(observation.get("text", "")) if isinstance(observation, Mapping) else str(observation)
 
 

@@ -30,7 +30,7 @@ class GpuSync(WeightSync):
     Args:
         kind: ``nccl`` or ``ipc``.
         files: For servers that return. Files are written only while one is missing, so a server that returns before the
-            next hand-over waits for it.
+            next weight sync waits for it.
         is_one_missing: Returns whether a server is missing.
     """
 
@@ -107,11 +107,11 @@ def _own_address(url: str) -> str:
 
 
 def _source(weights: Callable[[], Weights]) -> Any:
-    """Return weights as vLLM's trainer side reads them: the same names in the same order, each time anew."""
+    """Return weights as vLLM's trainer side reads them: the same names in the same order, each time again."""
     from vllm.distributed.weight_transfer import ParamMeta, WeightSource
 
     class Source(WeightSource):  # type: ignore[misc]
-        """The weights that are handed over now."""
+        """The weights that are synced now."""
 
         def metadata(self) -> list[Any]:
             """Return name, format and shape of each."""

@@ -33,7 +33,7 @@ _BOOT_WORKER = _BOOT + "from turngym.envs.vector.backends.worker import main; ma
 
 
 class Child(ABC):
-    """A process that was started, and leads a group of its own."""
+    """A process that was started, and leads its own group."""
 
     @property
     @abstractmethod
@@ -61,7 +61,7 @@ class Child(ABC):
 
 
 class _Interpreter(Child):
-    """A worker that was started as an interpreter of its own."""
+    """A worker that was started as its own interpreter."""
 
     def __init__(self, files: tuple[int, int]) -> None:
         self._process = _interpreter(_BOOT_WORKER, files)

@@ -31,7 +31,7 @@ class AsyncEnv(Protocol):
     """What the backend ``asyncio`` looks for: an environment that also offers its two methods as coroutines.
 
     They do what ``reset`` and ``step`` do, which must work as well, because the other backends call them. While a
-    coroutine waits, the other slots go on; one that computes long or waits without ``await`` holds up all of them.
+    coroutine waits, the other slots continue; one that computes long or waits without ``await`` holds up all of them.
     It is cancelled when it exceeds the vector's limit. A coroutine ``async_close`` is awaited if there is one;
     otherwise ``close`` runs in a thread. All other methods run in threads, never while a coroutine is under way. The
     outermost wrapper has to offer the coroutines, since it would be bypassed otherwise: an environment in a wrapper
@@ -50,7 +50,7 @@ class AsyncEnv(Protocol):
     async def async_reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode, as ``reset`` does."""
+        """Start an episode, as ``reset`` does."""
 
     async def async_step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Take one turn, as ``step`` does."""
@@ -82,7 +82,7 @@ class AsyncSlot(Slot):
             try:
                 await self._async_rebuild(journal, partial(begin, True))
                 begin(False)
-            except BaseException as error:  # the boundary that records it
+            except BaseException as error:  # user code: recorded here
                 _let_pass(error)
                 await self.async_close()
                 return rebuild_failed(error, op)
@@ -107,7 +107,7 @@ class AsyncSlot(Slot):
                 await close()
             else:
                 await in_thread(env.close)
-        except BaseException as error:  # the boundary: a broken environment may fail to close
+        except BaseException as error:  # user code: a broken environment may fail to close
             _let_pass(error)
 
     async def _async_step(self, action: Any) -> Result:
@@ -117,7 +117,7 @@ class AsyncSlot(Slot):
             observation, info = self._checked(env, observation, info)
             ends = flag("terminated", terminated), flag("truncated", truncated)
             return observation, finite_reward(reward), *ends, info, ()
-        except BaseException as error:  # the boundary that records it
+        except BaseException as error:  # user code: recorded here
             _let_pass(error)
             await self.async_close()
             return fault_result(describe(error))
@@ -135,7 +135,7 @@ class AsyncSlot(Slot):
                 observation, info = self._checked(env, observation, info)
             except REFUSALS:
                 raise
-            except BaseException as error:  # the boundary that records it
+            except BaseException as error:  # user code: recorded here
                 _let_pass(error)
                 faults.append(describe(error))
                 start = start if seed is not None else stopped_at(env) or start

@@ -75,7 +75,7 @@ class Gate:
 
 
 class Lane:
-    """Runs the operations of one slot, one after the other, in a thread of its own, started when it is needed.
+    """Runs the operations of one slot, one after the other, in a separate thread, started when it is needed.
 
     Args:
         index: Number of the slot.
@@ -90,7 +90,7 @@ class Lane:
         self.post = post
         self.gate = gate
         self.began = math.inf
-        """When the current operation began; infinite if there is none."""
+        """When the current operation started; infinite if there is none."""
         self.is_repeating = False
         """True if the current operation is part of a replay that rebuilds the slot."""
         self.is_left = False
@@ -101,7 +101,7 @@ class Lane:
         self._has_thread = False
 
     def begin(self, is_repeating: bool) -> None:
-        """Record that a part of an operation begins."""
+        """Record that a part of an operation starts."""
         self.began = time.monotonic()
         self.is_repeating = is_repeating
 
@@ -139,7 +139,7 @@ class Lane:
         self.began = began = time.monotonic()
         try:
             content = run_job(self.slot, journal, op, self.begin)
-        except BaseException as error:  # the boundary: a thread that ends must say so
+        except BaseException as error:  # a thread that ends must report it
             content = Broken(describe(error))
         self.answer(serial, op[0], content, time.monotonic() - began)
         return True

@@ -43,7 +43,7 @@ class DaemonExecutor(ThreadPoolExecutor):
 
 
 class LoopThread:
-    """An event loop that runs in a thread of its own."""
+    """An event loop that runs in a separate thread."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -179,7 +179,7 @@ class LoopLane(Lane):
         began = self.began
         try:
             content = await self.slot.attend(journal, op, self.begin)
-        except BaseException as error:  # the boundary: a cancelled or ended coroutine must say so
+        except BaseException as error:  # a cancelled or ended coroutine must report it
             content = Broken(describe(error))
         if self.is_left:
             await self._close()

@@ -1,4 +1,4 @@
-"""A format of tool calls: the marks that a call begins with, and a reader of complete calls."""
+"""A format of tool calls: the marks that a call starts with, and a reader of complete calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LEFT = "the call is not closed with {end}"
 
 
 class Found(NamedTuple):
-    """A call in a text, or the beginning of one that cannot be read.
+    """A call in a text, or the start of one that cannot be read.
 
     Args:
         start: Start position.

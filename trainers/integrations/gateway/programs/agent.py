@@ -89,7 +89,7 @@ class ProgramAgent(EagerAgent):
         self._has_worked = False
 
     def begin(self, requests: Sequence[Request]) -> None:
-        """Show what there is to see; a new episode gets a program of its own."""
+        """Show what there is to see; a new episode gets its own program."""
         for request in requests:
             play = self._running.get(request.episode)
             if play is None:

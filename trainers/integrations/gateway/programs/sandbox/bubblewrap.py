@@ -45,7 +45,7 @@ def _source() -> str:
 
 
 class SandboxLauncher(Launcher):
-    """Starts each program in a sandbox of its own.
+    """Starts each program in its own sandbox.
 
     Args:
         config: Command, limits and mounts.
