@@ -14,11 +14,11 @@ from turngym.agents.models.generate import Completion
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.models.vision.generation import generate_with_pictures
 from turngym.agents.models.vision.pictures import PictureInputs, PictureTokenizer
-from turngym.agents.png import png
 from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.prompting.prompts import Memory, PromptBuilder
 from turngym.agents.sampling import Sampling
 from turngym.agents.trajectory import Turn
+from turngym.envs.png import png
 from turngym.errors import PromptTooLong
 from turngym.wrappers.actions.action_format import AUTO
 

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, TypeAlias
 from turngym.agents.chat import Message as ChatMessage
 from turngym.agents.chat import guessed_tokens
 from turngym.agents.core import Request
-from turngym.agents.png import png
 from turngym.agents.prompt_text import Fit, PromptConfig, remembered_text, shown_text, system_text, window_text
 from turngym.agents.prompting.fitting import Gap, gap_for, note_of, with_note
+from turngym.envs.png import png
 from turngym.text import valid_text, without_control_tokens
 from turngym.wrappers.actions.action_format import ActionFormat
 

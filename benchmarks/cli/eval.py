@@ -184,8 +184,8 @@ def _player(agent: Agent, arguments: Arguments) -> AbstractContextManager[Agent]
     """Return who plays: the agent, or a program that asks its model."""
     if not arguments.agent_command:
         return nullcontext(agent)
-    from turngym.trainers.integrations.gateway.programs import programs_of
-    from turngym.trainers.settings.agent_program import TASK_FILE, ProgramConfig
+    from turngym.agents.agent_program import TASK_FILE, ProgramConfig
+    from turngym.agents.gateway.programs import programs_of
 
     options = key_values(arguments.option, "--option") if arguments.target == TASK_FILE else {}
     config = ProgramConfig(

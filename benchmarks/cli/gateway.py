@@ -22,7 +22,7 @@ LIMITS = (
     "max_calls",
     "max_episodes",
 )
-"""Options that are limits of :class:`turngym.trainers.integrations.gateway.limits.GatewayLimits`."""
+"""Options that are limits of :class:`turngym.agents.gateway.limits.GatewayLimits`."""
 
 
 @dataclass(frozen=True)
@@ -77,10 +77,10 @@ class Arguments:
 def main(argv: Sequence[str]) -> int:
     """Serve until interrupted."""
     arguments = parse(Arguments, argv, "gateway")
-    from turngym.trainers.integrations.gateway.limits import GatewayLimits, GatewayRules
-    from turngym.trainers.integrations.gateway.policy import gateway_of
-    from turngym.trainers.integrations.gateway.records import Records
-    from turngym.trainers.integrations.gateway.server import serve
+    from turngym.agents.gateway.limits import GatewayLimits, GatewayRules
+    from turngym.agents.gateway.policy import gateway_of
+    from turngym.agents.gateway.records import Records
+    from turngym.agents.gateway.server import serve
 
     if not 0 <= arguments.port < 2**16:
         raise ConfigError(f"--port must lie between 0 and {2**16 - 1}, got {arguments.port}.")

@@ -59,11 +59,11 @@ class Arguments:
 
 def main(argv: Sequence[str]) -> int:
     """Serve until the client has gone, or until interrupted."""
-    from turngym.trainers.integrations.hosting import HostLimits
-    from turngym.trainers.integrations.mcp_server import EnvSession, Episodes
-    from turngym.trainers.integrations.mcp_server.serving import serve_http
-    from turngym.trainers.integrations.mcp_server.stdio import serve_stdio
-    from turngym.trainers.integrations.mcp_server.streamable import McpApp
+    from turngym.agents.gateway.mcp import EnvSession, Episodes
+    from turngym.agents.gateway.mcp.serving import serve_http
+    from turngym.agents.gateway.mcp.stdio import serve_stdio
+    from turngym.agents.gateway.mcp.streamable import McpApp
+    from turngym.envs.servers.hosting import HostLimits
 
     arguments = parse(Arguments, argv, "mcp")
     if arguments.port is not None and not 0 <= arguments.port < 2**16:

@@ -55,8 +55,8 @@ class Arguments:
 
 def main(argv: Sequence[str]) -> int:
     """Serve until interrupted."""
-    from turngym.trainers.integrations.openenv_server import serve
-    from turngym.trainers.integrations.openenv_sessions import Limits
+    from turngym.envs.servers.openenv.server import serve
+    from turngym.envs.servers.openenv.sessions import Limits
 
     arguments = parse(Arguments, argv, "serve-env")
     if not 0 <= arguments.port < 2**16:

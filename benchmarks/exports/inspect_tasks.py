@@ -26,8 +26,8 @@ from inspect_ai.model import ChatMessageSystem, ChatMessageUser, Content, Conten
 from inspect_ai.scorer import Score, Scorer, Target, grouped, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from turngym.agents.png import png
 from turngym.benchmarks.suites import SUITES, Suite
+from turngym.envs.png import png
 from turngym.wrappers.actions.action_format import AUTO, action_format
 from turngym.wrappers.wrapping import wrap
 

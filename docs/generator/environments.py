@@ -20,7 +20,7 @@ from stale import stale
 
 import turngym  # noqa: F401  (registers the environments)
 from turngym.agents.intervals import wilson
-from turngym.agents.png import png
+from turngym.envs.png import png
 from turngym.envs.seat import SeatEnv
 from turngym.errors import ConfigError
 from turngym.storage.files import write_atomic

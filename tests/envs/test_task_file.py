@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from turngym.agents.agent_program import TASK_FILE, ProgramConfig
 from turngym.envs.own import find_spec
 from turngym.envs.task_file import FileTask, TaskFile, read_tasks
 from turngym.envs.task_file.judges import find_judge
 from turngym.errors import BrokenCode, ConfigError, UnknownName
 from turngym.trainers.loop.setup import training_vector
-from turngym.trainers.settings.agent_program import TASK_FILE, ProgramConfig
 from turngym.trainers.settings.config import EvaluationConfig, TrainConfig, config_from_json
 
 

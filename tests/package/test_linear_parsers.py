@@ -13,6 +13,8 @@ import pytest
 from costs import MOST, growth
 
 import turngym.wrappers.tool_use.tools
+from turngym.agents.gateway.conversations.call_formats import FORMATS as CALL_FORMATS
+from turngym.agents.gateway.conversations.tools import read_answer
 from turngym.agents.verifiers.model import read_score
 from turngym.envs.core import TextEnv
 from turngym.envs.multiagent.game import Game
@@ -22,8 +24,6 @@ from turngym.envs.parsing.scanning import first_element, inside_braces, last_ele
 from turngym.envs.parsing.thinking import MARKS, THINKING
 from turngym.envs.registration import specs
 from turngym.errors import MissingExtra
-from turngym.trainers.integrations.gateway.call_formats import FORMATS as CALL_FORMATS
-from turngym.trainers.integrations.gateway.tools import read_answer
 from turngym.wrappers.actions.action_format import FORMATS, action_format
 from turngym.wrappers.rewards.recipes import canonical_action
 

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 from small import small_model
 
+from turngym.agents.gateway import Gateway, GatewayEpisode, GatewayLimits, serving
+from turngym.agents.gateway.policy import gateway_for
 from turngym.agents.models.loading import LanguageModel
-from turngym.trainers.integrations.gateway import Gateway, GatewayEpisode, GatewayLimits, serving
-from turngym.trainers.integrations.gateway.policy import gateway_for
 
 LIMITS = GatewayLimits(max_new_tokens=12, chunk=5)
 

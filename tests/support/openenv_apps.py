@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from served_envs import Served
 
-from turngym.trainers.integrations.openenv_app import OpenEnvApp
-from turngym.trainers.integrations.openenv_http import About
-from turngym.trainers.integrations.openenv_sessions import Limits
+from turngym.envs.servers.openenv.app import OpenEnvApp
+from turngym.envs.servers.openenv.http import About
+from turngym.envs.servers.openenv.sessions import Limits
 
 TOLD = About("a game", "a game of counting", "Count.", "0")
 TOKEN = {"authorization": "Bearer secret", "host": "example.org"}

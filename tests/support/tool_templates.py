@@ -12,13 +12,13 @@ from typing import NamedTuple
 from chat_model_folders import Family, tokenizer_of
 from transformers import PreTrainedTokenizerFast
 
+from turngym.agents.gateway.conversations.call_formats import Tools
+from turngym.agents.gateway.conversations.messages import ChatMessage, ToolCall, canonical_json
+from turngym.agents.gateway.conversations.rendering import Renderer
+from turngym.agents.gateway.conversations.template import ToolTemplate
+from turngym.agents.gateway.conversations.tools import read_answer
 from turngym.agents.prompt_text import PromptConfig
 from turngym.errors import PromptWarning
-from turngym.trainers.integrations.gateway.call_formats import Tools
-from turngym.trainers.integrations.gateway.messages import ChatMessage, ToolCall, canonical_json
-from turngym.trainers.integrations.gateway.rendering import Renderer
-from turngym.trainers.integrations.gateway.template import ToolTemplate
-from turngym.trainers.integrations.gateway.tools import read_answer
 
 _FRAME = (
     "{{% if tools %}}{{{{ '<|system|>' + (tools | tojson) + '<|end|>' }}}}{{% endif %}}"

@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from turngym.agents.trajectory import Trajectory
+from turngym.agents.trajectory_json import trajectory_from_json, trajectory_to_json
 from turngym.trainers.algorithms import ALGORITHMS
 from turngym.trainers.algorithms.base.clipped import one_of, within
 from turngym.trainers.algorithms.base.modifier import Modifier
 from turngym.trainers.core.algorithm import Algorithm, Credit, Rollout
 from turngym.trainers.core.columns import with_columns, without_counts
-from turngym.trainers.core.trajectory_json import trajectory_from_json, trajectory_to_json
 from turngym.trainers.core.turn_table import TurnTable, usable
 
 ReplayMode: TypeAlias = Literal["failed_groups", "own_groups"]

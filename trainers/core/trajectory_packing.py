@@ -12,8 +12,8 @@ from typing import Any
 
 from turngym.agents.chat import Note
 from turngym.agents.trajectory import Branch, Trajectory, Turn
+from turngym.agents.trajectory_json import trajectory_from_json, trajectory_to_json
 from turngym.agents.usage import Usage
-from turngym.trainers.core.trajectory_json import trajectory_from_json, trajectory_to_json
 
 
 def packed(trajectory: Trajectory) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from turngym.agents.trajectory import Trajectory
-from turngym.trainers.core.trajectory_json import trajectory_from_json, trajectory_to_json
+from turngym.agents.trajectory_json import trajectory_from_json, trajectory_to_json
 from turngym.trainers.records.journal import Journal
 
 

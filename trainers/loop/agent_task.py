@@ -9,6 +9,14 @@ from dataclasses import asdict
 from turngym.agents.core import Agent
 from turngym.agents.episodes.evaluate import open_vector
 from turngym.agents.episodes.rollout import rollout
+from turngym.agents.gateway.calls import TokenCounts
+from turngym.agents.gateway.programs import (
+    ProgramAgent,
+    VerifierJudge,
+    programs_of,
+    require_startable,
+    with_tokens,
+)
 from turngym.agents.models.agent import ModelAgent
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
@@ -17,14 +25,6 @@ from turngym.envs.vector import TextVectorEnv
 from turngym.errors import ConfigError
 from turngym.trainers.core.algorithm import Need
 from turngym.trainers.engine.ranks import SINGLE, Ranks
-from turngym.trainers.integrations.gateway.calls import TokenCounts
-from turngym.trainers.integrations.gateway.programs import (
-    ProgramAgent,
-    VerifierJudge,
-    programs_of,
-    require_startable,
-    with_tokens,
-)
 from turngym.trainers.loop.agent_journal import EpisodeJournal, EpisodeKey, PlayedEpisode
 from turngym.trainers.loop.checkpoint import all_checkpoints
 from turngym.trainers.loop.task import EVALUATION_SLOTS, EnvTask

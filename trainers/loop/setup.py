@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from turngym.agents.agent_program import TASK_FILE
 from turngym.agents.episodes.groups import group_specs
 from turngym.agents.episodes.rollout import rollout
 from turngym.agents.models.agent import ModelAgent
@@ -35,7 +36,6 @@ from turngym.trainers.engine.ranks.sharded import Sharded
 from turngym.trainers.engine.ranks.spread import Replicated, Spread
 from turngym.trainers.loop.sft import SupervisedLearner
 from turngym.trainers.loop.shared_play import slots_of
-from turngym.trainers.settings.agent_program import TASK_FILE
 from turngym.trainers.settings.config import EMBEDDED, TrainConfig
 from turngym.trainers.settings.precision import DTYPES
 from turngym.wrappers.actions.action_format import action_format

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from turngym.agents.agent_program import TASK_FILE, ProgramConfig
 from turngym.agents.models.attention import ATTENTIONS, Attention
 from turngym.agents.models.embedded import EmbeddedConfig
 from turngym.agents.models.quantized import Quantize
@@ -17,7 +18,6 @@ from turngym.agents.players import AgentSettings
 from turngym.agents.prompt_text import PromptConfig
 from turngym.errors import ConfigError
 from turngym.trainers.core.update_config import UpdateConfig
-from turngym.trainers.settings.agent_program import TASK_FILE, ProgramConfig
 from turngym.trainers.settings.guards import GuardConfig
 from turngym.trainers.settings.precision import Precision, require_known
 from turngym.trainers.settings.presets import PresetName, require_preset

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from torch import Tensor
 from transformers import AutoImageProcessor, PretrainedConfig, PreTrainedTokenizerBase
 
-from turngym.agents.png import png_size
+from turngym.envs.png import png_size
 from turngym.errors import MissingExtra, ModelError
 
 Inputs: TypeAlias = dict[str, Tensor]

@@ -12,9 +12,9 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from turngym.agents.png import png
 from turngym.benchmarks.pages.viewer.forms import Form, facts_of, seen_of
 from turngym.benchmarks.pages.viewer.jsonl import items, mapping, number, text
+from turngym.envs.png import png
 from turngym.errors import TurngymError
 from turngym.system.limited import CallLimits, LimitedProcess
 from turngym.system.processes import OncePerProcess

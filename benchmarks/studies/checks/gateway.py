@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from turngym.agents.gateway import Gateway, GatewayEpisode, GatewayLimits, serving, trajectory_of
 from turngym.agents.models.completion import Completion
 from turngym.agents.models.embedded import CHAT_TEMPLATE, EmbeddedConfig, build_model, build_tokenizer
 from turngym.agents.models.loading import LanguageModel
@@ -32,7 +33,6 @@ from turngym.benchmarks.studies.harness import arguments, write_result
 from turngym.trainers.algorithms import build
 from turngym.trainers.core.update_config import UpdateConfig
 from turngym.trainers.engine.learner import Learner
-from turngym.trainers.integrations.gateway import Gateway, GatewayEpisode, GatewayLimits, serving, trajectory_of
 
 CONVERSATIONS = 1000
 METHODS = ("grpo", "reinforce", "gigpo", "turn_ppo")

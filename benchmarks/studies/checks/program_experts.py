@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 
 from turngym.agents.core import Decision, EagerAgent, Request
 from turngym.agents.episodes.rollout import rollout
+from turngym.agents.gateway import Gateway, GatewayLimits
+from turngym.agents.gateway.programs import ProgramAgent, ProgramConfig, playing, with_tokens
 from turngym.agents.models.completion import Completion
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.players.expert import ExpertAgent
 from turngym.agents.sampling import Sampling
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.envs.vector import TextVectorEnv, make_vec
-from turngym.trainers.integrations.gateway import Gateway, GatewayLimits
-from turngym.trainers.integrations.gateway.programs import ProgramAgent, ProgramConfig, playing, with_tokens
 
 EXAMPLES = Path(__file__).parents[3] / "trainers" / "integrations" / "examples"
 _LONGEST = 2000

@@ -19,10 +19,10 @@ from turngym.agents.models.vision.pictures import opened
 from turngym.agents.models.vision_agent import VisionAgent
 from turngym.agents.players import AgentSettings
 from turngym.agents.players.transformers import transformers_agent
-from turngym.agents.png import png, png_size
 from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.sampling import Sampling
 from turngym.agents.trajectory import EpisodeSpec
+from turngym.envs.png import png, png_size
 from turngym.envs.vector import make_vec
 from turngym.errors import ModelError
 

@@ -6,8 +6,8 @@ import pytest
 
 from turngym.__main__ import main
 from turngym.benchmarks.cli import serve_env
-from turngym.trainers.integrations import openenv_server
-from turngym.trainers.integrations.openenv_sessions import Limits
+from turngym.envs.servers.openenv import server
+from turngym.envs.servers.openenv.sessions import Limits
 
 GAME = "turngym/GuessTheNumber-v0"
 
@@ -42,7 +42,7 @@ def test_options_become_limits_and_the_token_may_come_from_a_variable(
         seen.update(options, env=make(), name=name)
         options["on_start"]("http://127.0.0.1:1")
 
-    monkeypatch.setattr(openenv_server, "serve", serve)
+    monkeypatch.setattr(server, "serve", serve)
     monkeypatch.setenv(serve_env.TOKEN_VARIABLE, "secret")
     words = [GAME, "--option", "high=9", "--max-sessions", "7", "--seed", "3", "--port", "0", "--threads", "2"]
     assert main(["serve-env", *words, "--wrapper", "history:k=2"]) == 0

@@ -21,10 +21,10 @@ from turngym.envs.adapters.openenv_reading import (
     read_json_action,
     read_observation,
 )
+from turngym.envs.servers.openenv.messages import Refusal, dump, observation_data, read_message
+from turngym.envs.servers.openenv.server import is_loopback, serving
+from turngym.envs.servers.threads import Broke, Threads
 from turngym.errors import ConfigError, MissingExtra
-from turngym.trainers.integrations.openenv_messages import Refusal, dump, observation_data, read_message
-from turngym.trainers.integrations.openenv_server import is_loopback, serving
-from turngym.trainers.integrations.threads import Broke, Threads
 
 TEXT, NUMBER, FREE = {"type": "string"}, {"type": "integer"}, {"type": "object"}
 INFO = {"anchor": "here", "legal_actions": ("a", "b"), "success": 1, "progress": math.nan, "secret": "hidden"}

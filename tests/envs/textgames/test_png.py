@@ -7,7 +7,7 @@ import zlib
 import numpy as np
 import pytest
 
-from turngym.agents.png import png
+from turngym.envs.png import png
 from turngym.seeding import stream
 
 

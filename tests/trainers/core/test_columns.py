@@ -14,13 +14,13 @@ from toy_envs import Counter
 from turngym.agents.episodes.rollout import rollout
 from turngym.agents.players.scripted import ScriptedAgent
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
+from turngym.agents.trajectory_json import trajectory_from_json, trajectory_to_json
 from turngym.columns import columns_of, valid_columns
 from turngym.envs.check import CheckFailed, check
 from turngym.envs.vector import make_vec
 from turngym.errors import ConfigError, DivergenceError, NotFinite
 from turngym.trainers.core.columns import Texts, check_token_columns, lay_out_column
 from turngym.trainers.core.finite import screen_rewards
-from turngym.trainers.core.trajectory_json import trajectory_from_json, trajectory_to_json
 from turngym.trainers.core.turn_table import turn_table
 
 # What an environment gives

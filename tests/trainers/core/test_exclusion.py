@@ -10,11 +10,11 @@ from small import play, small_model
 from turngym.agents.episodes.groups import play_groups
 from turngym.agents.players import AgentSettings
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
+from turngym.agents.trajectory_json import trajectory_from_json, trajectory_to_json
 from turngym.envs.vector import make_vec
 from turngym.errors import ConfigError
 from turngym.trainers import build, prepare
 from turngym.trainers.core.context import exclusion_metrics, masked
-from turngym.trainers.core.trajectory_json import trajectory_from_json, trajectory_to_json
 from turngym.trainers.core.turn_table import turn_table
 from turngym.trainers.core.update_config import Exclusion, UpdateConfig
 from turngym.trainers.engine.learner import Learner

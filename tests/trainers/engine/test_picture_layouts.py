@@ -13,7 +13,7 @@ from torch import Tensor
 from vision_models import embedded_model, merging_model, square_model
 
 from turngym.agents.models.loading import LanguageModel
-from turngym.agents.png import png
+from turngym.envs.png import png
 from turngym.errors import ConfigError
 from turngym.trainers.algorithms import build
 from turngym.trainers.core.rows import Read, Row

@@ -13,10 +13,10 @@ from turngym.agents import play_groups
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.players import AgentSettings
 from turngym.agents.trajectory import Trajectory
+from turngym.agents.trajectory_json import trajectory_from_json, trajectory_to_json
 from turngym.envs.vector import make_vec
 from turngym.trainers import build, prepare
 from turngym.trainers.core.rows import build_batch, build_rows
-from turngym.trainers.core.trajectory_json import trajectory_from_json, trajectory_to_json
 from turngym.trainers.core.update_config import UpdateConfig
 from turngym.trainers.engine.learner import Learner
 from turngym.trainers.engine.scoring import Critic

@@ -16,11 +16,11 @@ import pytest
 from asgi import raw_request
 
 from turngym.__main__ import main
+from turngym.agents.gateway.mcp import EnvSession, Episodes, answered
+from turngym.agents.gateway.mcp.streamable import McpApp
 from turngym.benchmarks.cli.options.parsing import text_env_maker
+from turngym.envs.servers.hosting import HostLimits
 from turngym.errors import ConfigError
-from turngym.trainers.integrations.hosting import HostLimits
-from turngym.trainers.integrations.mcp_server import EnvSession, Episodes, answered
-from turngym.trainers.integrations.mcp_server.streamable import McpApp
 
 GAME = "turngym/NumberLine-v0"
 OPTIONS: dict[str, Any] = {"max_turns": 3, "highest": 3}
@@ -247,12 +247,12 @@ def test_an_agent_program_plays_its_episode_with_the_client_of_the_package(tmp_p
     from gateway_clients import LIMITS
     from small import small_model
 
+    from turngym.agents.agent_program import ProgramConfig
     from turngym.agents.episodes.rollout import rollout
+    from turngym.agents.gateway.policy import gateway_for
+    from turngym.agents.gateway.programs import playing
     from turngym.agents.trajectory import EpisodeSpec
     from turngym.envs.vector import make_vec
-    from turngym.trainers.integrations.gateway.policy import gateway_for
-    from turngym.trainers.integrations.gateway.programs import playing
-    from turngym.trainers.settings.agent_program import ProgramConfig
 
     (tmp_path / "program.py").write_text(PROGRAM)
     vector = make_vec(GAME, 2, autoreset_mode="disabled", **OPTIONS)

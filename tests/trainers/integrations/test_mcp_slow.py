@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 import pytest
 from asgi import request, scope_of
 
+from turngym.agents.gateway.mcp import EnvSession, Episodes
+from turngym.agents.gateway.mcp.streamable import McpApp
 from turngym.envs.core import Outcome, TextEnv
-from turngym.trainers.integrations.hosting import HostLimits
-from turngym.trainers.integrations.mcp_server import EnvSession, Episodes
-from turngym.trainers.integrations.mcp_server.streamable import McpApp
+from turngym.envs.servers.hosting import HostLimits
 
 HANG_SECONDS = 30.0  # for a server that would wait for it
 

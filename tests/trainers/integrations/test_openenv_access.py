@@ -10,10 +10,10 @@ from asgi import Socket, request
 from openenv_apps import TOKEN, app_of, fresh, run
 from served_envs import Served
 
+from turngym.envs.servers.openenv.http import LARGEST_MESSAGE, PATHS
+from turngym.envs.servers.openenv.server import about
+from turngym.envs.servers.openenv.sessions import Limits
 from turngym.errors import ConfigError
-from turngym.trainers.integrations.openenv_http import LARGEST_MESSAGE, PATHS
-from turngym.trainers.integrations.openenv_server import about
-from turngym.trainers.integrations.openenv_sessions import Limits
 
 __all__ = ["fresh"]
 

@@ -19,12 +19,12 @@ from served_envs import Served, Waiting
 
 from turngym.envs.adapters.openenv_line import Refused, ServerFault
 from turngym.envs.check import check
+from turngym.envs.servers.openenv.server import serving
+from turngym.envs.servers.openenv.sessions import Limits
 from turngym.envs.transcript import transcript
 from turngym.envs.vector import make_vec
 from turngym.errors import ConfigError
 from turngym.seeding import stream
-from turngym.trainers.integrations.openenv_server import serving
-from turngym.trainers.integrations.openenv_sessions import Limits
 
 pytestmark = pytest.mark.integration
 pytest.importorskip("openenv", reason="the package openenv is not in .venvs/openenv: run make test-integration")

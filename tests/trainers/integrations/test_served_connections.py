@@ -15,10 +15,10 @@ import pytest
 from openenv_apps import fresh
 from served_envs import Served
 
-from turngym.trainers.integrations import openenv_server
-from turngym.trainers.integrations.mcp_server import Episodes, serving
-from turngym.trainers.integrations.mcp_server.streamable import McpApp
-from turngym.trainers.integrations.openenv_sessions import Limits
+from turngym.agents.gateway.mcp import Episodes, serving
+from turngym.agents.gateway.mcp.streamable import McpApp
+from turngym.envs.servers.openenv import server
+from turngym.envs.servers.openenv.sessions import Limits
 from turngym.web import tiny_parts
 from turngym.web.connections import Connections
 
@@ -30,7 +30,7 @@ UPGRADE = b"GET /ws HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrad
 def few(monkeypatch: pytest.MonkeyPatch) -> Connections:
     """Room for eight connections in a server for OpenEnv."""
     made = Connections(8, 7)
-    monkeypatch.setattr(openenv_server, "_connections", lambda sessions: made)
+    monkeypatch.setattr(server, "_connections", lambda sessions: made)
     return made
 
 
@@ -68,7 +68,7 @@ def test_connections_that_wait_keep_no_player_out_and_those_who_play_stay(few: C
         async with asyncio.timeout(60):
             await talk(url)
 
-    with openenv_server.serving(Served, "served", limits=Limits(max_sessions=4)) as url:
+    with server.serving(Served, "served", limits=Limits(max_sessions=4)) as url:
         asyncio.run(limited(url))
 
 
@@ -90,7 +90,7 @@ def test_floods_of_frames_without_messages_rest(kind: str, monkeypatch: pytest.M
     monkeypatch.setattr(protocol, "events_received", events_received)
     key = b"Sec-WebSocket-Key: eHh4eHh4eHh4eHh4eHh4eA==\r\nSec-WebSocket-Version: 13\r\n\r\n"
     flood = b"\x01\x80\0\0\0\0" + FRAMES[kind] * 20_000 if "fragments" in kind else FRAMES[kind] * 20_000
-    with openenv_server.serving(Served, "served") as url, contextlib.ExitStack() as opened:
+    with server.serving(Served, "served") as url, contextlib.ExitStack() as opened:
         for _ in range(4):
             connection = opened.enter_context(connected(url, UPGRADE[:-2] + key))
             assert b"101" in connection.recv(65536)

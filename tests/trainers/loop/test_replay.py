@@ -12,10 +12,10 @@ from small import small_model
 from test_metric_names import TINY, records
 
 from turngym.agents.trajectory import Branch, EpisodeSpec, Trajectory, Turn
+from turngym.agents.trajectory_json import trajectory_from_json, trajectory_to_json
 from turngym.errors import ConfigError
 from turngym.trainers.algorithms import build
 from turngym.trainers.algorithms.replay import Replay
-from turngym.trainers.core.trajectory_json import trajectory_from_json, trajectory_to_json
 from turngym.trainers.core.turn_table import turn_table
 from turngym.trainers.engine.learner import Learner, UpdateConfig
 

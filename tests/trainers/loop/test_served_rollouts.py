@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from policy_servers import served
 
+from turngym.agents.agent_program import TASK_FILE, ProgramConfig
 from turngym.agents.models.embedded import EmbeddedConfig
 from turngym.agents.models.loading import load_model
 from turngym.agents.models.served.client import PolicyClient
@@ -25,7 +26,6 @@ from turngym.trainers.engine.learner import UpdateConfig
 from turngym.trainers.loop.job import train
 from turngym.trainers.loop.sft import SupervisedConfig
 from turngym.trainers.records.run_folder import RunFolder
-from turngym.trainers.settings.agent_program import TASK_FILE, ProgramConfig
 from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, TrainConfig
 
 TASK_AGENT = Path(__file__).parents[2] / "support" / "task_agent.py"

@@ -12,8 +12,8 @@ from functools import partial
 import gymnasium
 
 import turngym  # noqa: F401  (registers the environments)
+from turngym.envs.servers.openenv.server import serving
 from turngym.envs.vector import make_vec
-from turngym.trainers.integrations.openenv_server import serving
 
 GAME, SLOTS = "turngym/GuessTheNumber-v0", 16
 

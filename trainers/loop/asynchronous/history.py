@@ -9,7 +9,7 @@ from typing import Any
 
 from turngym.agents.episodes.stream import OpenTurn
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
-from turngym.trainers.core.trajectory_json import (
+from turngym.agents.trajectory_json import (
     trajectory_from_json,
     trajectory_to_json,
     turn_from_json,

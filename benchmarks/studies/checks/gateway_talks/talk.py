@@ -11,9 +11,9 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
+from turngym.agents.gateway import GatewayEpisode
 from turngym.benchmarks.studies.checks.gateway_talks.protocols import SPEAKERS, Said
 from turngym.benchmarks.studies.checks.gateway_talks.texts import TextAgent
-from turngym.trainers.integrations.gateway import GatewayEpisode
 
 Body = dict[str, Any]
 TOOLS = ("look", "move")

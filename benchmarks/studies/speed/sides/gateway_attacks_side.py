@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from turngym.agents.gateway import Gateway, GatewayLimits, serving
+from turngym.agents.gateway.server import shorten_collections
 from turngym.agents.models.embedded import EmbeddedConfig, build_model, build_tokenizer
 from turngym.agents.models.loading import LanguageModel
 from turngym.benchmarks.studies.speed.sides.gateway_load_side import Scripted, Side
 from turngym.benchmarks.studies.speed.sides.worker import Results, serve
-from turngym.trainers.integrations.gateway import Gateway, GatewayLimits, serving
-from turngym.trainers.integrations.gateway.server import shorten_collections
 
 CONTEXT = 131_072
 FILES = 1024

@@ -21,14 +21,14 @@ from urllib.parse import urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
+from turngym.agents.gateway import Gateway, GatewayLimits, serving, trajectory_of
+from turngym.agents.gateway.engine import Job, Sampled
+from turngym.agents.gateway.server import shorten_collections
 from turngym.agents.models.completion import Completion
 from turngym.agents.models.embedded import EmbeddedConfig, build_model, build_tokenizer
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.sampling import Sampling
 from turngym.benchmarks.studies.speed.sides.worker import Results, serve
-from turngym.trainers.integrations.gateway import Gateway, GatewayLimits, serving, trajectory_of
-from turngym.trainers.integrations.gateway.engine import Job, Sampled
-from turngym.trainers.integrations.gateway.server import shorten_collections
 
 TURNS = 8
 _SYSTEM = "You play a game of boxes. Push every box onto a goal, and say one action at a time: up, down, left, right. "

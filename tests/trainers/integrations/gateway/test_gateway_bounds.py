@@ -14,12 +14,13 @@ from urllib.parse import urlsplit
 import pytest
 from gateway_clients import Client, gateway_client, user
 
-from turngym.trainers.integrations.gateway import GatewayEpisode, GatewayLimits, app, messages, operator, service
-from turngym.trainers.integrations.gateway.body import read_object
-from turngym.trainers.integrations.gateway.bounds import BytesUnderWay
-from turngym.trainers.integrations.gateway.linking import linked
-from turngym.trainers.integrations.gateway.refusal import Refusal
-from turngym.trainers.integrations.gateway.world import World
+from turngym.agents.gateway import GatewayEpisode, GatewayLimits, app, operator, service
+from turngym.agents.gateway.body import read_object
+from turngym.agents.gateway.bounds import BytesUnderWay
+from turngym.agents.gateway.conversations import messages
+from turngym.agents.gateway.conversations.linking import linked
+from turngym.agents.gateway.refusal import Refusal
+from turngym.agents.gateway.world import World
 
 LIMITS = GatewayLimits(max_new_tokens=6, max_messages=100, max_bytes_each=2 * 2**20, max_bytes=5 * 2**20)
 TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}

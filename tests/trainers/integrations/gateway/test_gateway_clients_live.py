@@ -12,7 +12,7 @@ import pytest
 from gateway_clients import Client, gateway_client, user
 
 from turngym.__main__ import main
-from turngym.trainers.integrations.gateway import GatewayEpisode
+from turngym.agents.gateway import GatewayEpisode
 
 openai: Any = pytest.importorskip("openai")
 pytestmark = pytest.mark.integration

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from small import small_model
 
-from turngym.trainers.integrations.gateway import serving
-from turngym.trainers.integrations.gateway.policy import gateway_for
-from turngym.trainers.integrations.gateway.server import shorten_collections
+from turngym.agents.gateway import serving
+from turngym.agents.gateway.policy import gateway_for
+from turngym.agents.gateway.server import shorten_collections
 
 
 def test_connections_send_small_parts_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

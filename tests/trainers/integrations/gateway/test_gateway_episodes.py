@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import pytest
 from gateway_clients import LIMITS, Client, gateway_client, user
 
+from turngym.agents.gateway import GatewayEpisode, GatewayRules, trajectory_of
 from turngym.agents.models.completion import Completion
-from turngym.trainers.integrations.gateway import GatewayEpisode, GatewayRules, trajectory_of
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ import pytest
 from gateway_clients import Client, gateway_client, user
 from small import small_model
 
+from turngym.agents.gateway import GatewayEpisode
 from turngym.agents.models.loading import TokenizerOnly, vocabulary_size
-from turngym.trainers.integrations.gateway import GatewayEpisode
 
 IDS: list[Any] = [[324], [5, 2**31], [2**32 + 1], [2**62], [-1], [5, -(2**62)], [[324]], [True, 5], [5.5], [[5], [6]]]
 

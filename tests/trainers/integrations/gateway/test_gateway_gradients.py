@@ -15,8 +15,11 @@ from numpy.typing import NDArray
 from small import agent_of, small_model, sokoban_vector
 from torch import Tensor
 
+from turngym.agents.agent_program import ProgramConfig
 from turngym.agents.core import Agent
 from turngym.agents.episodes.rollout import rollout
+from turngym.agents.gateway import Gateway, GatewayLimits
+from turngym.agents.gateway.programs import playing, with_tokens
 from turngym.agents.models.completion import Completion
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.models.sampler import Sampler
@@ -24,9 +27,6 @@ from turngym.agents.sampling import Sampling, turn_uniforms
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.trainers.algorithms import build
 from turngym.trainers.engine.prepared import prepare
-from turngym.trainers.integrations.gateway import Gateway, GatewayLimits
-from turngym.trainers.integrations.gateway.programs import playing, with_tokens
-from turngym.trainers.settings.agent_program import ProgramConfig
 
 PLAYER = Path(__file__).parents[3] / "support" / "gateway_player.py"
 SPECS = [EpisodeSpec(k, 100 + k, k // 3) for k in range(6)]

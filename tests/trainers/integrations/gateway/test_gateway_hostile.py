@@ -16,10 +16,10 @@ import pytest
 from gateway_clients import Client, gateway_client, user
 
 from turngym.__main__ import main
+from turngym.agents.gateway import GatewayEpisode, GatewayLimits
+from turngym.agents.gateway.episode import Episodes
+from turngym.agents.gateway.refusal import Refusal
 from turngym.benchmarks.cli.gateway import LIMITS, Arguments
-from turngym.trainers.integrations.gateway import GatewayEpisode, GatewayLimits
-from turngym.trainers.integrations.gateway.episode import Episodes
-from turngym.trainers.integrations.gateway.refusal import Refusal
 
 SMALL = GatewayLimits(max_new_tokens=8, max_body=200_000, max_choices=4, max_at_once=3, max_calls=500)
 

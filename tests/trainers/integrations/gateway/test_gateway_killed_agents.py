@@ -14,10 +14,10 @@ import pytest
 from numpy.typing import NDArray
 from small import small_model
 
+from turngym.agents.gateway import Gateway, GatewayLimits, GatewayRules, serving, trajectory_of
 from turngym.agents.models.completion import Completion
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.sampling import Sampling
-from turngym.trainers.integrations.gateway import Gateway, GatewayLimits, GatewayRules, serving, trajectory_of
 
 PROGRAM = Path(__file__).parents[3] / "support" / "caller_program.py"
 AGENTS, KILLED, CALLS = 20, 2, 12

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 from gateway_clients import Client, gateway_client, user
 
+from turngym.agents.gateway import GatewayLimits, service
+from turngym.agents.gateway.bounds import RequestBounds
+from turngym.agents.gateway.conversations import messages
+from turngym.agents.gateway.dialects.base import token_logprobs
+from turngym.agents.gateway.records import Records
 from turngym.agents.models.completion import Completion
-from turngym.trainers.integrations.gateway import GatewayLimits, messages, service
-from turngym.trainers.integrations.gateway.bounds import RequestBounds
-from turngym.trainers.integrations.gateway.dialects.base import token_logprobs
-from turngym.trainers.integrations.gateway.records import Records
 
 RETRY = {"x-stainless-retry-count": "1"}
 LIMITS = GatewayLimits(max_new_tokens=32, chunk=32, max_at_once=24)
@@ -49,7 +50,7 @@ def test_others_are_answered_while_a_large_answer_is_written(
         assert go_on.wait(60)
         return token_logprobs(*given)
 
-    monkeypatch.setattr("turngym.trainers.integrations.gateway.dialects.chat.token_logprobs", slow)
+    monkeypatch.setattr("turngym.agents.gateway.dialects.chat.token_logprobs", slow)
     with ThreadPoolExecutor(1) as threads:
         again = threads.submit(client.send, path, body, episode.key, "", RETRY)
         try:
@@ -101,7 +102,7 @@ def test_the_log_is_written_off_the_event_loop_in_order_and_before_the_client_ha
 
     with gateway_client(limits=LIMITS, records=Records(tmp_path / "log")) as client, ThreadPoolExecutor(2) as threads:
         client.gateway.engine.generate = sevens
-        monkeypatch.setattr("turngym.trainers.integrations.gateway.records.json.dumps", slow)
+        monkeypatch.setattr("turngym.agents.gateway.records.json.dumps", slow)
         episode = client.gateway.open()
         answers = [threads.submit(client.chat, episode, [user("up")], n=n) for n in (3, 2)]
         try:

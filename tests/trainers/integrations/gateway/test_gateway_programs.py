@@ -17,17 +17,17 @@ from gateway_clients import LIMITS
 from small import small_model
 
 from turngym.__main__ import main
+from turngym.agents.agent_program import ProgramConfig
 from turngym.agents.episodes.rollout import rollout
+from turngym.agents.gateway.policy import gateway_for
+from turngym.agents.gateway.programs import ProgramAgent, playing, with_tokens
+from turngym.agents.gateway.programs.launching import HostLauncher
+from turngym.agents.gateway.programs.process import Program
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.envs.vector import make_vec
 from turngym.errors import ConfigError
 from turngym.trainers.core.update_config import UpdateConfig
-from turngym.trainers.integrations.gateway.policy import gateway_for
-from turngym.trainers.integrations.gateway.programs import ProgramAgent, playing, with_tokens
-from turngym.trainers.integrations.gateway.programs.launching import HostLauncher
-from turngym.trainers.integrations.gateway.programs.process import Program
 from turngym.trainers.loop.job import train
-from turngym.trainers.settings.agent_program import ProgramConfig
 from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, TrainConfig
 from turngym.trainers.settings.supervised import SupervisedConfig
 

@@ -18,14 +18,14 @@ from gateway_clients import LIMITS
 from small import small_model
 
 import turngym
+from turngym.agents.agent_program import TASK_FILE, ProgramConfig
 from turngym.agents.episodes.rollout import rollout
+from turngym.agents.gateway.policy import gateway_for
+from turngym.agents.gateway.programs import ProgramAgent, playing
+from turngym.agents.gateway.programs.sandbox import mounts
 from turngym.agents.trajectory import EpisodeSpec
 from turngym.envs.vector import make_vec
 from turngym.errors import ConfigError, MissingExtra
-from turngym.trainers.integrations.gateway.policy import gateway_for
-from turngym.trainers.integrations.gateway.programs import ProgramAgent, playing
-from turngym.trainers.integrations.gateway.programs.sandbox import mounts
-from turngym.trainers.settings.agent_program import TASK_FILE, ProgramConfig
 
 SUPPORT = Path(__file__).parents[3] / "support"
 PYTHON = "/usr/bin/python3"

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from small import small_model
 
-from turngym.trainers.integrations.gateway.call_formats import FORMATS
-from turngym.trainers.integrations.gateway.messages import ChatMessage, ToolCall, canonical_json
-from turngym.trainers.integrations.gateway.refusal import Refusal
-from turngym.trainers.integrations.gateway.rendering import Renderer
-from turngym.trainers.integrations.gateway.tools import read_answer
+from turngym.agents.gateway.conversations.call_formats import FORMATS
+from turngym.agents.gateway.conversations.messages import ChatMessage, ToolCall, canonical_json
+from turngym.agents.gateway.conversations.rendering import Renderer
+from turngym.agents.gateway.conversations.tools import read_answer
+from turngym.agents.gateway.refusal import Refusal
 
 HERMES = (
     "{% if tools %}{{ '<|system|><tools>' + (tools | tojson) + '</tools><|end|>' }}{% endif %}"

@@ -11,19 +11,19 @@ from typing import Any
 import pytest
 from tool_templates import TOOLS, WRITTEN, Words, check_calls, check_results, words_of
 
+from turngym.agents.gateway.conversations.call_formats import FORMATS, Found, Tools
+from turngym.agents.gateway.conversations.messages import ChatMessage, ToolCall
+from turngym.agents.gateway.conversations.probing import calls_in
+from turngym.agents.gateway.conversations.rendering import Renderer
+from turngym.agents.gateway.conversations.template import ToolTemplate
+from turngym.agents.gateway.conversations.tools import MOST_MALFORMED, Answer, read_answer
+from turngym.agents.gateway.episode import GatewayEpisode
+from turngym.agents.gateway.offload import Offload
+from turngym.agents.gateway.refusal import Refusal
 from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.prompting.chat_template import RenderTimeout
 from turngym.envs.parsing.thinking import Thinking
 from turngym.errors import PromptWarning
-from turngym.trainers.integrations.gateway.call_formats import FORMATS, Found, Tools
-from turngym.trainers.integrations.gateway.episode import GatewayEpisode
-from turngym.trainers.integrations.gateway.messages import ChatMessage, ToolCall
-from turngym.trainers.integrations.gateway.offload import Offload
-from turngym.trainers.integrations.gateway.probing import calls_in
-from turngym.trainers.integrations.gateway.refusal import Refusal
-from turngym.trainers.integrations.gateway.rendering import Renderer
-from turngym.trainers.integrations.gateway.template import ToolTemplate
-from turngym.trainers.integrations.gateway.tools import MOST_MALFORMED, Answer, read_answer
 
 quiet = pytest.mark.filterwarnings("ignore::turngym.errors.PromptWarning")
 each_template = pytest.mark.parametrize("name", WRITTEN)

@@ -18,8 +18,8 @@ from safetensors.torch import load_file
 from turngym.agents.models.agent import ModelAgent
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import Trajectory
+from turngym.agents.trajectory_json import trajectory_to_json
 from turngym.errors import ConfigError, RunStopped
-from turngym.trainers.core.trajectory_json import trajectory_to_json
 from turngym.trainers.loop.asynchronous.task import AsyncTask
 from turngym.trainers.loop.checkpoint import all_checkpoints
 from turngym.trainers.loop.job import train

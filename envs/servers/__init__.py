@@ -1,0 +1,1 @@
+"""Servers of environments: hosting in threads, and the protocols on top of it."""

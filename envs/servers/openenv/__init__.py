@@ -1,0 +1,1 @@
+"""A server that speaks the protocol of OpenEnv, over HTTP and WebSockets."""
