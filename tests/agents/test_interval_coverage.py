@@ -54,10 +54,10 @@ def test_the_committed_cases_are_those_of_the_script() -> None:
     assert told == [(case.name, case.method, case.kind) for case in COVERAGE.CASES]
 
 
-@pytest.mark.parametrize("number", range(len(COVERAGE.CASES)))
-def test_the_first_trials_hit_as_often_as_was_written_down(number: int) -> None:
-    found = sum(COVERAGE.hits(COVERAGE.CASES[number], COVERAGE.FIRST))
-    assert abs(found - RESULT["cases"][number]["hits_in_first"]) <= 1, "one, where the last bits of sums may differ"
+def test_the_first_trials_hit_as_often_as_was_written_down() -> None:
+    for number in range(len(COVERAGE.CASES)):
+        found = sum(COVERAGE.hits(COVERAGE.CASES[number], COVERAGE.FIRST))
+        assert abs(found - RESULT["cases"][number]["hits_in_first"]) <= 1, "one, where the last bits of sums may differ"
 
 
 def test_wilson_at_fixed_chances_jumps_about_its_mean() -> None:

@@ -170,13 +170,23 @@ def test_every_way_of_writing_put_means_move(text: str) -> None:
     assert play(house, text) == "You move the knife 1 to the shelf 1."
 
 
-@pytest.mark.parametrize(
-    "text", ["", "go", "go to nowhere 1", "take apple 2", "漢", "put in on to", "move  to ", "look up"]
-)
-def test_nonsense_changes_nothing(text: str) -> None:
-    house = House(kitchen())
-    before = house.state()
-    assert house.act(text) is None and house.state() == before
+NONSENSE_CHANGES_NOTHING: list[str] = [
+    "",
+    "go",
+    "go to nowhere 1",
+    "take apple 2",
+    "漢",
+    "put in on to",
+    "move  to ",
+    "look up",
+]
+
+
+def test_nonsense_changes_nothing() -> None:
+    for text in NONSENSE_CHANGES_NOTHING:
+        house = House(kitchen())
+        before = house.state()
+        assert house.act(text) is None and house.state() == before
 
 
 def test_the_listed_commands_are_sorted_and_all_can_be_done() -> None:

@@ -145,24 +145,24 @@ def test_entries_for_other_kinds_are_left_alone(tmp_path: Path) -> None:
     assert turngym("list", "suites", site=tmp_path).stderr.count("RuntimeError: imported") == 1
 
 
-@pytest.mark.parametrize(
-    ("env_id", "entry_point", "message"),
-    [
-        ("Game-v0", "a:B", "an id is written namespace/Name-v0, got 'Game-v0'."),
-        ("mine/Game", "a:B", "an id is written namespace/Name-v0, got 'mine/Game'."),
-        ("mine/../x-v0", "a:B", "an id is written namespace/Name-v0"),
-        ("turngym/Game-v0", "a:B", "the namespace turngym is for what comes with it"),
-        ("TurnGym/Game-v0", "a:B", "the namespace of 'TurnGym/Game-v0' looks like turngym"),
-        ("mine/G\u0430me-v0", "a:B", "an id has only ASCII letters, digits and _ . - / :"),
-        ("mine/Game-v0", "a.b", "the entry point of 'mine/Game-v0' is written module:Class, got 'a.b'."),
-        ("mine/Game-v0", "a-b:C", "the entry point of 'mine/Game-v0' is written module:Class, got 'a-b:C'."),
-    ],
-)
-def test_a_registration_that_cannot_be_is_explained(env_id: str, entry_point: str, message: str) -> None:
-    from turngym.envs.registration import register_env, register_game
-    from turngym.errors import ConfigError
+A_REGISTRATION_THAT_CANNOT_BE_IS_EXPLAIN: list[tuple[str, str, str]] = [
+    ("Game-v0", "a:B", "an id is written namespace/Name-v0, got 'Game-v0'."),
+    ("mine/Game", "a:B", "an id is written namespace/Name-v0, got 'mine/Game'."),
+    ("mine/../x-v0", "a:B", "an id is written namespace/Name-v0"),
+    ("turngym/Game-v0", "a:B", "the namespace turngym is for what comes with it"),
+    ("TurnGym/Game-v0", "a:B", "the namespace of 'TurnGym/Game-v0' looks like turngym"),
+    ("mine/G\u0430me-v0", "a:B", "an id has only ASCII letters, digits and _ . - / :"),
+    ("mine/Game-v0", "a.b", "the entry point of 'mine/Game-v0' is written module:Class, got 'a.b'."),
+    ("mine/Game-v0", "a-b:C", "the entry point of 'mine/Game-v0' is written module:Class, got 'a-b:C'."),
+]
 
-    for register in (register_env, register_game):
-        with pytest.raises(ConfigError) as caught:
-            register(env_id, entry_point, summary="A game.")
-        assert message in str(caught.value)
+
+def test_a_registration_that_cannot_be_is_explained() -> None:
+    for env_id, entry_point, message in A_REGISTRATION_THAT_CANNOT_BE_IS_EXPLAIN:
+        from turngym.envs.registration import register_env, register_game
+        from turngym.errors import ConfigError
+
+        for register in (register_env, register_game):
+            with pytest.raises(ConfigError) as caught:
+                register(env_id, entry_point, summary="A game.")
+            assert message in str(caught.value)

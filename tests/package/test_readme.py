@@ -52,9 +52,9 @@ def test_it_is_short() -> None:
     assert len(README.splitlines()) <= 150
 
 
-@pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([^)#:]+)\)", README))))
-def test_what_it_links_to_exists(link: str) -> None:
-    assert (ROOT / link).exists()
+def test_what_it_links_to_exists() -> None:
+    for link in sorted(set(re.findall(r"\]\(([^)#:]+)\)", README))):
+        assert (ROOT / link).exists()
 
 
 @pytest.mark.parametrize("script", sorted(set(re.findall(r"python (benchmarks/\S+\.py)", README))))

@@ -86,6 +86,13 @@ def cases(name: str) -> list[Any]:
     return list(_content(name))
 
 
+def all_cases(name: str) -> list[dict[str, Any]]:
+    """All vectors of a file, inside of a test, which is skipped where the file is absent."""
+    if not (FOLDER / f"{name}.json").exists():
+        pytest.skip(f"the reference vectors {name} are not beside the checkout")
+    return _content(name)
+
+
 def double(rows: object) -> Tensor:
     """Numbers in double precision."""
     return torch.tensor(rows, dtype=torch.float64)

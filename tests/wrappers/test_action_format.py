@@ -51,78 +51,78 @@ def test_unfinished_marks_hold_no_action(text: str) -> None:
     assert parse_json(text) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "action"),
-    [
-        ('{"action": 3}', "3"),
-        ('{"action": -0.5}', "-0.5"),
-        ('I go up:\n```json\n{\n  "why": "a {wall}",\n  "action": "up"\n}\n```', "up"),
-        ('{\n"plan": [\n{"action": "down"}\n],\n"action": "up"\n}', "up"),
-        ('{\n"action": "up"\n}\n{\n"action": "down"', "up"),
-        ('  {"action": "up"}\r\n', "up"),
-        ('{"action": "a\u2028b"}', "a\u2028b"),
-        ('Action: {"action": "up"}', "up"),
-        ('{"action": "up"}.', "up"),
-        ('{"action": 3.0}', "3"),
-        ('{"action": 1e999}', None),
-        ('{"action": NaN}', None),
-        ('{"action": "up"} or {"action": "down"}', None),
-        ('{"action": ["up"]}', None),
-        ('{"action": null}', None),
-    ],
-)
-def test_actions_in_json(text: str, action: str | None) -> None:
-    assert parse_json(text) == action
+ACTIONS_IN_JSON: list[tuple[str, str | None]] = [
+    ('{"action": 3}', "3"),
+    ('{"action": -0.5}', "-0.5"),
+    ('I go up:\n```json\n{\n  "why": "a {wall}",\n  "action": "up"\n}\n```', "up"),
+    ('{\n"plan": [\n{"action": "down"}\n],\n"action": "up"\n}', "up"),
+    ('{\n"action": "up"\n}\n{\n"action": "down"', "up"),
+    ('  {"action": "up"}\r\n', "up"),
+    ('{"action": "a\u2028b"}', "a\u2028b"),
+    ('Action: {"action": "up"}', "up"),
+    ('{"action": "up"}.', "up"),
+    ('{"action": 3.0}', "3"),
+    ('{"action": 1e999}', None),
+    ('{"action": NaN}', None),
+    ('{"action": "up"} or {"action": "down"}', None),
+    ('{"action": ["up"]}', None),
+    ('{"action": null}', None),
+]
 
 
-@pytest.mark.parametrize("name", sorted(FORMATS))
-@pytest.mark.parametrize(("begin", "end"), MARKS)
-def test_an_action_inside_of_thinking_is_none(name: str, begin: str, end: str) -> None:
-    format = FORMATS[name]
-    up, down = format.write("up"), format.write("down")
-    assert format.read(f"{begin}\n{up}\n") is None
-    assert format.read(f"{begin}\n{up}\n{end}\n") is None
-    assert format.read(f"{begin}\n{up}\n{end}\n{down}") == "down"
-    assert format.instruction in format.action_of(f"{begin}\n{up}")
-    begun = Thinking(begun=begin)
-    assert format.read(f"{up}\n", begun) is None
-    assert format.read(f"{up}\n{end}\n{down}", begun) == "down"
-    assert format.read(begun.closed(up), begun) == "up"
+def test_actions_in_json() -> None:
+    for text, action in ACTIONS_IN_JSON:
+        assert parse_json(text) == action
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "action"),
-    [
-        ("tag", '<action>print("<think>")</action>', 'print("<think>")'),
-        ("tag", '<action>type "<think>a</think>" into 3</action>', 'type "<think>a</think>" into 3'),
-        ("tag", '<action>s.split("</think>")[-1]</action>', 's.split("</think>")[-1]'),
-        ("tag", "The tag <thought> is odd. <action>up</action>", "up"),
-        ("tag", "I write [THINK] here. <action>up</action>", "up"),
-        ("tag", "Okay. <think> maybe <action>up</action>", None),
-        ("tag", "Okay:\n<think>\nmaybe <action>up</action>", None),
-        ("tag", "\u200b<think> maybe <action>up</action>", None),
-        ("tag", "Use `<think>` marks. <action>up</action>", "up"),
-        ("tag", "<think>plan</think><action>say </think></action>", "say </think>"),
-        ("tag", "<think>a</think>\n<think>b <action>left</action>", None),
-        ("tag", "Use <action>. <think>or <action>left</action></think> <action>up</action>", "up"),
-        ("tag", "Use <action>. <think>or <action>left</action></think>", None),
-        ("tag", "or [THINK] <action>left</action> </think> done", None),
-        ("tag", "<thinking>maybe <action>down</action>", None),
-        ("tag", "<reasoning>maybe <action>down</action>", None),
-        ("boxed", "\\boxed{say <think>a</think>}", "say <think>a</think>"),
-        ("json", '{"action": "<think>a</think>"}', "<think>a</think>"),
-        ("json", '{"action": "a</think>b"}', "a</think>b"),
-        ("plain", "if a <think> b", "if a <think> b"),
-        ("own", '<python>print("<think>1</think>")</python>', '<python>print("<think>1</think>")</python>'),
-        ("own", '<code>"</think>"</code>', '<code>"</think>"</code>'),
-        ("own", '{"tool": "search", "query": "<think>a</think>"}', '{"tool": "search", "query": "<think>a</think>"}'),
-        ("own", "so \\boxed{<think>a</think>}", "so \\boxed{<think>a</think>}"),
-        ("own", "<think>or <python>1</python></think><python>2</python>", "<python>2</python>"),
-        ("own", "<think>or <python>1</python>", None),
-    ],
-)
-def test_a_mark_of_thinking_inside_of_an_action_belongs_to_it(name: str, text: str, action: str | None) -> None:
-    assert {**FORMATS, "own": action_format("auto", finds_action=True)}[name].read(text) == action
+def test_an_action_inside_of_thinking_is_none() -> None:
+    for begin, end in MARKS:
+        for name in sorted(FORMATS):
+            format = FORMATS[name]
+            up, down = format.write("up"), format.write("down")
+            assert format.read(f"{begin}\n{up}\n") is None
+            assert format.read(f"{begin}\n{up}\n{end}\n") is None
+            assert format.read(f"{begin}\n{up}\n{end}\n{down}") == "down"
+            assert format.instruction in format.action_of(f"{begin}\n{up}")
+            begun = Thinking(begun=begin)
+            assert format.read(f"{up}\n", begun) is None
+            assert format.read(f"{up}\n{end}\n{down}", begun) == "down"
+            assert format.read(begun.closed(up), begun) == "up"
+
+
+A_MARK_OF_THINKING_INSIDE_OF_AN_ACTION_B: list[tuple[str, str, str | None]] = [
+    ("tag", '<action>print("<think>")</action>', 'print("<think>")'),
+    ("tag", '<action>type "<think>a</think>" into 3</action>', 'type "<think>a</think>" into 3'),
+    ("tag", '<action>s.split("</think>")[-1]</action>', 's.split("</think>")[-1]'),
+    ("tag", "The tag <thought> is odd. <action>up</action>", "up"),
+    ("tag", "I write [THINK] here. <action>up</action>", "up"),
+    ("tag", "Okay. <think> maybe <action>up</action>", None),
+    ("tag", "Okay:\n<think>\nmaybe <action>up</action>", None),
+    ("tag", "\u200b<think> maybe <action>up</action>", None),
+    ("tag", "Use `<think>` marks. <action>up</action>", "up"),
+    ("tag", "<think>plan</think><action>say </think></action>", "say </think>"),
+    ("tag", "<think>a</think>\n<think>b <action>left</action>", None),
+    ("tag", "Use <action>. <think>or <action>left</action></think> <action>up</action>", "up"),
+    ("tag", "Use <action>. <think>or <action>left</action></think>", None),
+    ("tag", "or [THINK] <action>left</action> </think> done", None),
+    ("tag", "<thinking>maybe <action>down</action>", None),
+    ("tag", "<reasoning>maybe <action>down</action>", None),
+    ("boxed", "\\boxed{say <think>a</think>}", "say <think>a</think>"),
+    ("json", '{"action": "<think>a</think>"}', "<think>a</think>"),
+    ("json", '{"action": "a</think>b"}', "a</think>b"),
+    ("plain", "if a <think> b", "if a <think> b"),
+    ("own", '<python>print("<think>1</think>")</python>', '<python>print("<think>1</think>")</python>'),
+    ("own", '<code>"</think>"</code>', '<code>"</think>"</code>'),
+    ("own", '{"tool": "search", "query": "<think>a</think>"}', '{"tool": "search", "query": "<think>a</think>"}'),
+    ("own", "so \\boxed{<think>a</think>}", "so \\boxed{<think>a</think>}"),
+    ("own", "<think>or <python>1</python></think><python>2</python>", "<python>2</python>"),
+    ("own", "<think>or <python>1</python>", None),
+]
+
+
+def test_a_mark_of_thinking_inside_of_an_action_belongs_to_it() -> None:
+    for name, text, action in A_MARK_OF_THINKING_INSIDE_OF_AN_ACTION_B:
+        assert {**FORMATS, "own": action_format("auto", finds_action=True)}[name].read(text) == action
 
 
 def test_an_unknown_format_gets_the_nearest_name() -> None:

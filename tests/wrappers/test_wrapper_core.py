@@ -169,22 +169,22 @@ def test_an_unknown_option_gets_the_nearest_name() -> None:
         counter("histroy")
 
 
-@pytest.mark.parametrize(
-    ("kind", "options"),
-    [
-        (History, {"k": -1}),
-        (History, {"k": True}),
-        (History, {"max_chars": 0}),
-        (TurnLimit, {"limit": 0}),
-        (TurnLimit, {"limit": 2.5}),
-        (InvalidAction, {"penalty": float("nan")}),
-        (InvalidAction, {"feedback": "all"}),
-        (InvalidAction, {"max_total": 0}),
-    ],
-)
-def test_options_are_checked(kind: type, options: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError):
-        kind(counter(), **options)
+OPTIONS_ARE_CHECKED: list[tuple[type, dict[str, Any]]] = [
+    (History, {"k": -1}),
+    (History, {"k": True}),
+    (History, {"max_chars": 0}),
+    (TurnLimit, {"limit": 0}),
+    (TurnLimit, {"limit": 2.5}),
+    (InvalidAction, {"penalty": float("nan")}),
+    (InvalidAction, {"feedback": "all"}),
+    (InvalidAction, {"max_total": 0}),
+]
+
+
+def test_options_are_checked() -> None:
+    for kind, options in OPTIONS_ARE_CHECKED:
+        with pytest.raises(ConfigError):
+            kind(counter(), **options)
 
 
 def test_an_environment_of_another_kind_is_refused() -> None:
@@ -192,24 +192,24 @@ def test_an_environment_of_another_kind_is_refused() -> None:
         History(toy_envs.Picture())
 
 
-@pytest.mark.parametrize(
-    ("text", "options"),
-    [
-        ("history", {}),
-        ("history:k=4", {"k": 4}),
-        ("history:k=null,max_chars=80", {"k": None, "max_chars": 80}),
-        (" parse_action : format = boxed ", {"format": "boxed"}),
-        (
-            'curriculum:levels=[{"discs": 2}, {"discs": 3}],window=3',
-            {"levels": [{"discs": 2}, {"discs": 3}], "window": 3},
-        ),
-        ("record:folder=/tmp/a b/1", {"folder": "/tmp/a b/1"}),
-        ("x:a=1,b=true,c=1.5,d=1a,e=", {"a": 1, "b": True, "c": 1.5, "d": "1a", "e": ""}),
-        ('x:a="1,b=2"', {"a": "1,b=2"}),
-    ],
-)
-def test_a_specification_is_read(text: str, options: dict[str, Any]) -> None:
-    assert Wrapping.read(text) == Wrapping(text.partition(":")[0].strip(), options)
+A_SPECIFICATION_IS_READ: list[tuple[str, dict[str, Any]]] = [
+    ("history", {}),
+    ("history:k=4", {"k": 4}),
+    ("history:k=null,max_chars=80", {"k": None, "max_chars": 80}),
+    (" parse_action : format = boxed ", {"format": "boxed"}),
+    (
+        'curriculum:levels=[{"discs": 2}, {"discs": 3}],window=3',
+        {"levels": [{"discs": 2}, {"discs": 3}], "window": 3},
+    ),
+    ("record:folder=/tmp/a b/1", {"folder": "/tmp/a b/1"}),
+    ("x:a=1,b=true,c=1.5,d=1a,e=", {"a": 1, "b": True, "c": 1.5, "d": "1a", "e": ""}),
+    ('x:a="1,b=2"', {"a": "1,b=2"}),
+]
+
+
+def test_a_specification_is_read() -> None:
+    for text, options in A_SPECIFICATION_IS_READ:
+        assert Wrapping.read(text) == Wrapping(text.partition(":")[0].strip(), options)
 
 
 @pytest.mark.parametrize("text", ["history:", "history:k", "history:k=1,k=2", "history:k=1,,", "history:2=3"])

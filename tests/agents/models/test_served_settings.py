@@ -24,49 +24,49 @@ from turngym.trainers.settings.ray import RayConfig
 URL = "http://127.0.0.1:8000"
 
 
-@pytest.mark.parametrize(
-    ("settings", "problem"),
-    [
-        ({"servers": (URL,)}, "with --rollout.sampler vllm-server alone"),
-        ({"start_servers": 1}, "with --rollout.sampler vllm-server alone"),
-        ({"sampler": "vllm-server"}, "--rollout.start-servers N to start some"),
-        ({"sampler": "vllm-server", "servers": (URL,), "start_servers": 1}, "either --rollout.servers URL"),
-        ({"sampler": "vllm-server", "servers": (URL, URL)}, "named twice"),
-        ({"sampler": "vllm-server", "servers": ("127.0.0.1:8000",)}, "must be like http://"),
-        ({"sampler": "vllm-server", "start_servers": -1}, "from 0 to 1024, got -1"),
-        ({"sampler": "vllm-server", "servers": (URL,), "refresh_every": 2}, "the weights of now"),
-        (
-            {"sampler": "vllm-server", "servers": (URL,), "schedule": "async", "served": ServedConfig(sleep=1)},
-            "cannot sample then",
-        ),
-        ({"sampler": "vllm-server", "servers": (URL,), "ray": RayConfig(workers=1)}, "models of their own"),
-        (
-            {"sampler": "vllm-server", "start_servers": 2, "served": ServedConfig(devices=(1,))},
-            "2 servers of 1 GPUs each need 2 devices, got 1",
-        ),
-    ],
-)
-def test_settings_that_contradict_each_other_are_refused(settings: dict[str, Any], problem: str) -> None:
-    with pytest.raises(ConfigError, match=problem):
-        RolloutConfig(**settings)
+SETTINGS_THAT_CONTRADICT_EACH_OTHER_ARE: list[tuple[dict[str, Any], str]] = [
+    ({"servers": (URL,)}, "with --rollout.sampler vllm-server alone"),
+    ({"start_servers": 1}, "with --rollout.sampler vllm-server alone"),
+    ({"sampler": "vllm-server"}, "--rollout.start-servers N to start some"),
+    ({"sampler": "vllm-server", "servers": (URL,), "start_servers": 1}, "either --rollout.servers URL"),
+    ({"sampler": "vllm-server", "servers": (URL, URL)}, "named twice"),
+    ({"sampler": "vllm-server", "servers": ("127.0.0.1:8000",)}, "must be like http://"),
+    ({"sampler": "vllm-server", "start_servers": -1}, "from 0 to 1024, got -1"),
+    ({"sampler": "vllm-server", "servers": (URL,), "refresh_every": 2}, "the weights of now"),
+    (
+        {"sampler": "vllm-server", "servers": (URL,), "schedule": "async", "served": ServedConfig(sleep=1)},
+        "cannot sample then",
+    ),
+    ({"sampler": "vllm-server", "servers": (URL,), "ray": RayConfig(workers=1)}, "models of their own"),
+    (
+        {"sampler": "vllm-server", "start_servers": 2, "served": ServedConfig(devices=(1,))},
+        "2 servers of 1 GPUs each need 2 devices, got 1",
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("settings", "problem"),
-    [
-        ({"sync": "post"}, "sync of servers must be one of auto, folder"),
-        ({"concurrency": 0}, "concurrency of servers must be a whole number of at least 1, got 0"),
-        ({"retries": -1}, "retries of servers"),
-        ({"timeout": 0}, "timeout of servers must be a number of seconds above 0, got 0"),
-        ({"patience": "long"}, "patience of servers"),
-        ({"max_gap": -1}, "max_gap must be 0"),
-        ({"sleep": 3}, "sleep must be 0, 1 or 2"),
-        ({"devices": (-1,)}, "numbers of GPUs"),
-    ],
-)
-def test_wrong_values_are_refused(settings: dict[str, Any], problem: str) -> None:
-    with pytest.raises(ConfigError, match=problem):
-        ServedConfig(**settings)
+def test_settings_that_contradict_each_other_are_refused() -> None:
+    for settings, problem in SETTINGS_THAT_CONTRADICT_EACH_OTHER_ARE:
+        with pytest.raises(ConfigError, match=problem):
+            RolloutConfig(**settings)
+
+
+WRONG_VALUES_ARE_REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"sync": "post"}, "sync of servers must be one of auto, folder"),
+    ({"concurrency": 0}, "concurrency of servers must be a whole number of at least 1, got 0"),
+    ({"retries": -1}, "retries of servers"),
+    ({"timeout": 0}, "timeout of servers must be a number of seconds above 0, got 0"),
+    ({"patience": "long"}, "patience of servers"),
+    ({"max_gap": -1}, "max_gap must be 0"),
+    ({"sleep": 3}, "sleep must be 0, 1 or 2"),
+    ({"devices": (-1,)}, "numbers of GPUs"),
+]
+
+
+def test_wrong_values_are_refused() -> None:
+    for settings, problem in WRONG_VALUES_ARE_REFUSED:
+        with pytest.raises(ConfigError, match=problem):
+            ServedConfig(**settings)
 
 
 def test_the_command_line_takes_servers_and_a_run_folder_keeps_them() -> None:

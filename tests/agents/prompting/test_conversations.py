@@ -159,22 +159,22 @@ def test_an_evaluation_makes_the_choice_of_the_run(thinking: str, tmp_path: Path
     assert (agent.prompt.mode, agent.prompt.thinking) == ("conversation", thinking)
 
 
-@pytest.mark.parametrize(
-    ("completion", "rest"),
-    [
-        ("<|channel|>analysis<|message|>Above.<|end|><|start|>assistant<|channel|>final<|message|>up", "up"),
-        ("<|channel|>analysis<|message|>Above, or", ""),
-        ("<|channel|>final<|message|>up", "up"),
-        ("<|channel>thought\nAbove.\n<channel|>up", "up"),
-        ("<seed:think>Above.</seed:think>up", "up"),
-        ("\u25c1think\u25b7Above.\u25c1/think\u25b7up", "up"),
-        ("<think>Above.</think>\n\nup", "up"),
-        ("Above.</think>up", "up"),
-        ("[THINK]Above, or", ""),
-    ],
-)
-def test_thinking_in_a_channel_is_stripped(completion: str, rest: str) -> None:
-    assert THINKING.without(completion) == rest
+THINKING_IN_A_CHANNEL_IS_STRIPPED: list[tuple[str, str]] = [
+    ("<|channel|>analysis<|message|>Above.<|end|><|start|>assistant<|channel|>final<|message|>up", "up"),
+    ("<|channel|>analysis<|message|>Above, or", ""),
+    ("<|channel|>final<|message|>up", "up"),
+    ("<|channel>thought\nAbove.\n<channel|>up", "up"),
+    ("<seed:think>Above.</seed:think>up", "up"),
+    ("\u25c1think\u25b7Above.\u25c1/think\u25b7up", "up"),
+    ("<think>Above.</think>\n\nup", "up"),
+    ("Above.</think>up", "up"),
+    ("[THINK]Above, or", ""),
+]
+
+
+def test_thinking_in_a_channel_is_stripped() -> None:
+    for completion, rest in THINKING_IN_A_CHANNEL_IS_STRIPPED:
+        assert THINKING.without(completion) == rest
 
 
 @pytest.mark.parametrize(

@@ -37,22 +37,22 @@ def test_an_address_is_read_and_written_back(url: str, expected: Address) -> Non
     assert read_address(expected.url) == expected
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "localhost:8000",
-        "ftp://localhost/v1",
-        "http://",
-        "http://localhost:port/v1",
-        "http://localhost:99999/v1",
-        "http://local host/v1",
-        "http://localhost/v1\r\nX-Evil: 1",
-        "http://[::1/v1",
-    ],
-)
-def test_what_is_no_address_is_explained(url: str) -> None:
-    with pytest.raises(ConfigError, match="a server's URL"):
-        read_address(url)
+WHAT_IS_NO_ADDRESS_IS_EXPLAINED: list[str] = [
+    "localhost:8000",
+    "ftp://localhost/v1",
+    "http://",
+    "http://localhost:port/v1",
+    "http://localhost:99999/v1",
+    "http://local host/v1",
+    "http://localhost/v1\r\nX-Evil: 1",
+    "http://[::1/v1",
+]
+
+
+def test_what_is_no_address_is_explained() -> None:
+    for url in WHAT_IS_NO_ADDRESS_IS_EXPLAINED:
+        with pytest.raises(ConfigError, match="a server's URL"):
+            read_address(url)
 
 
 @pytest.mark.parametrize("url", ["https://me:secret@example.org/v1", "https://example.org/v1?key=secret"])
@@ -111,24 +111,24 @@ def test_prices_are_read_from_a_table_or_as_they_are(tmp_path: Path) -> None:
             read_prices(wrong, "small")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"concurrency": 0}, "concurrency of a server must be a whole number of at least 1, got 0"),
-        ({"retries": -1}, "retries of a server must be a whole number of at least 0, got -1"),
-        ({"retries": "many"}, "got 'many'"),
-        ({"timeout": 0}, "timeout of a server must be a number of seconds above 0, got 0"),
-        ({"deadline": float("inf")}, "got inf"),
-        ({"seed": 3}, "seed of a server must be true or false, got 3"),
-        ({"body": 3}, "body of a server must be a JSON object"),
-        ({"body": {"messages": []}}, "may not set 'messages'"),
-        ({"max_tokens_field": 3}, "max_tokens_field of a server must be a name, got 3"),
-        ({"key_variable": 3}, "key_variable of a server must be a name, got 3"),
-    ],
-)
-def test_a_wrong_setting_is_explained(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        ServerConfig(**settings)
+A_WRONG_SETTING_IS_EXPLAINED: list[tuple[dict[str, Any], str]] = [
+    ({"concurrency": 0}, "concurrency of a server must be a whole number of at least 1, got 0"),
+    ({"retries": -1}, "retries of a server must be a whole number of at least 0, got -1"),
+    ({"retries": "many"}, "got 'many'"),
+    ({"timeout": 0}, "timeout of a server must be a number of seconds above 0, got 0"),
+    ({"deadline": float("inf")}, "got inf"),
+    ({"seed": 3}, "seed of a server must be true or false, got 3"),
+    ({"body": 3}, "body of a server must be a JSON object"),
+    ({"body": {"messages": []}}, "may not set 'messages'"),
+    ({"max_tokens_field": 3}, "max_tokens_field of a server must be a name, got 3"),
+    ({"key_variable": 3}, "key_variable of a server must be a name, got 3"),
+]
+
+
+def test_a_wrong_setting_is_explained() -> None:
+    for settings, message in A_WRONG_SETTING_IS_EXPLAINED:
+        with pytest.raises(ConfigError, match=message):
+            ServerConfig(**settings)
 
 
 @pytest.mark.parametrize(

@@ -30,23 +30,23 @@ TEXT, NUMBER, FREE = {"type": "string"}, {"type": "integer"}, {"type": "object"}
 INFO = {"anchor": "here", "legal_actions": ("a", "b"), "success": 1, "progress": math.nan, "secret": "hidden"}
 
 
-@pytest.mark.parametrize(
-    ("schema", "field"),
-    [
-        ({"properties": {"message": TEXT, "metadata": FREE}, "required": ["message"]}, "message"),
-        ({"properties": {"code": TEXT}}, "code"),
-        ({"properties": {"code": TEXT, "seconds": NUMBER}, "required": ["code"]}, "code"),
-        ({"properties": {"code": TEXT, "note": TEXT}, "required": ["code"]}, "code"),
-        ({"properties": {"code": TEXT, "note": TEXT}}, ""),
-        ({"properties": {"x": NUMBER}, "required": ["x"]}, ""),
-        ({"properties": {"type": {"type": "string", "const": "call"}, "tool": TEXT}, "required": ["type", "tool"]}, ""),
-        ({"properties": {"move": {"type": "string", "enum": ["up", "down"]}}, "required": ["move"]}, ""),
-        ({}, ""),
-        ({"properties": ["x"]}, ""),
-    ],
-)
-def test_the_field_of_a_text_is_found_only_where_an_action_is_one_text(schema: Any, field: str) -> None:
-    assert action_field(schema) == field
+THE_FIELD_OF_A_TEXT_IS_FOUND_ONLY_WHERE: list[tuple[Any, str]] = [
+    ({"properties": {"message": TEXT, "metadata": FREE}, "required": ["message"]}, "message"),
+    ({"properties": {"code": TEXT}}, "code"),
+    ({"properties": {"code": TEXT, "seconds": NUMBER}, "required": ["code"]}, "code"),
+    ({"properties": {"code": TEXT, "note": TEXT}, "required": ["code"]}, "code"),
+    ({"properties": {"code": TEXT, "note": TEXT}}, ""),
+    ({"properties": {"x": NUMBER}, "required": ["x"]}, ""),
+    ({"properties": {"type": {"type": "string", "const": "call"}, "tool": TEXT}, "required": ["type", "tool"]}, ""),
+    ({"properties": {"move": {"type": "string", "enum": ["up", "down"]}}, "required": ["move"]}, ""),
+    ({}, ""),
+    ({"properties": ["x"]}, ""),
+]
+
+
+def test_the_field_of_a_text_is_found_only_where_an_action_is_one_text() -> None:
+    for schema, field in THE_FIELD_OF_A_TEXT_IS_FOUND_ONLY_WHERE:
+        assert action_field(schema) == field
 
 
 def test_an_observation_shows_its_text_or_all_it_has() -> None:

@@ -13,56 +13,55 @@ from turngym.envs.desktop.actions import FORMAT, LONGEST_TEXT, read, typed
 from turngym.envs.desktop.keys import MODIFIERS, NAMED, chord, keysym
 from turngym.envs.desktop.rest import SOON_MS, sample, timer_ms, wait_for_rest
 
-
-@pytest.mark.parametrize(
-    ("text", "kind", "at", "to", "times"),
-    [
-        ("click 1 2", "click", (1, 2), (0, 0), 1),
-        ("CLICK (10, 20)", "click", (10, 20), (0, 0), 1),
-        ("double_click 3,4", "double_click", (3, 4), (0, 0), 1),
-        ("right_click 3 4", "right_click", (3, 4), (0, 0), 1),
-        ("move 5 6", "move", (5, 6), (0, 0), 1),
-        ("drag 1 2 to 3 4", "drag", (1, 2), (3, 4), 1),
-        ("scroll 1 2 down", "scroll", (1, 2), (0, 0), 3),
-        ("scroll 1 2 up 20", "scroll", (1, 2), (0, 0), 20),
-        (" wait ", "wait", (0, 0), (0, 0), 1),
-        ("done", "done", (0, 0), (0, 0), 1),
-    ],
-)
-def test_every_form_is_read(text: str, kind: str, at: object, to: object, times: int) -> None:
-    action = read(text)
-    assert action is not None
-    assert (action.kind, action.at, action.to, action.times) == (kind, at, to, times)
-    assert action.order()["kind"] == kind
+EVERY_FORM_IS_READ: list[tuple[str, str, object, object, int]] = [
+    ("click 1 2", "click", (1, 2), (0, 0), 1),
+    ("CLICK (10, 20)", "click", (10, 20), (0, 0), 1),
+    ("double_click 3,4", "double_click", (3, 4), (0, 0), 1),
+    ("right_click 3 4", "right_click", (3, 4), (0, 0), 1),
+    ("move 5 6", "move", (5, 6), (0, 0), 1),
+    ("drag 1 2 to 3 4", "drag", (1, 2), (3, 4), 1),
+    ("scroll 1 2 down", "scroll", (1, 2), (0, 0), 3),
+    ("scroll 1 2 up 20", "scroll", (1, 2), (0, 0), 20),
+    (" wait ", "wait", (0, 0), (0, 0), 1),
+    ("done", "done", (0, 0), (0, 0), 1),
+]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "click",
-        "click 1",
-        "click -1 2",
-        "click 1 2 3",
-        "click 1.5 2",
-        "drag 1 2 3 4",
-        "scroll 1 2 left",
-        "scroll 1 2 down 0",
-        "scroll 1 2 down 21",
-        "key",
-        "key nokey",
-        "key ctrl+ctrl+a",
-        "key super+a",
-        "type",
-        'type ""',
-        'type "\x07"',
-        "type " + "x" * LONGEST_TEXT,
-        "done now",
-        "import os",
-    ],
-)
-def test_what_is_no_action_is_none(text: str) -> None:
-    assert read(text) is None
+def test_every_form_is_read() -> None:
+    for text, kind, at, to, times in EVERY_FORM_IS_READ:
+        action = read(text)
+        assert action is not None
+        assert (action.kind, action.at, action.to, action.times) == (kind, at, to, times)
+        assert action.order()["kind"] == kind
+
+
+WHAT_IS_NO_ACTION_IS_NONE: list[str] = [
+    "",
+    "click",
+    "click 1",
+    "click -1 2",
+    "click 1 2 3",
+    "click 1.5 2",
+    "drag 1 2 3 4",
+    "scroll 1 2 left",
+    "scroll 1 2 down 0",
+    "scroll 1 2 down 21",
+    "key",
+    "key nokey",
+    "key ctrl+ctrl+a",
+    "key super+a",
+    "type",
+    'type ""',
+    'type "\x07"',
+    "type " + "x" * LONGEST_TEXT,
+    "done now",
+    "import os",
+]
+
+
+def test_what_is_no_action_is_none() -> None:
+    for text in WHAT_IS_NO_ACTION_IS_NONE:
+        assert read(text) is None
 
 
 def test_typed_texts_come_back_as_they_were() -> None:

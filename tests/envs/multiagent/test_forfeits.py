@@ -26,34 +26,34 @@ def played(env: gymnasium.Env[Any, str], seed: int, text: str) -> dict[str, Any]
     return {**info, "return": total}
 
 
-@pytest.mark.parametrize("env_id", SEAT_IDS)
-@pytest.mark.parametrize("text", ["", "x"])
-def test_an_agent_that_writes_nothing_to_the_point_never_wins(env_id: str, text: str) -> None:
+def test_an_agent_that_writes_nothing_to_the_point_never_wins() -> None:
     """``x`` won 100 % of BargainingHiddenSeat, and doing nothing 119 of 200 games of TicTacToeSeat."""
-    env = gymnasium.make(env_id)
-    for seed in range(5):
-        assert played(env, seed, text)["success"] == 0
+    for text in ["", "x"]:
+        for env_id in SEAT_IDS:
+            env = gymnasium.make(env_id)
+            for seed in range(5):
+                assert played(env, seed, text)["success"] == 0
 
 
-@pytest.mark.parametrize("game_id", sorted(GAMES))
-def test_a_forfeit_pays_no_more_than_the_worst_legal_end(game_id: str) -> None:
+def test_a_forfeit_pays_no_more_than_the_worst_legal_end() -> None:
     """From any moment of a game: what the seat has by then and gets for the forfeit, against legal play to the end."""
-    table, draw = Table(make_game(game_id)), stream("forfeits", game_id)
-    for seed in range(3):
-        begin_game(table, seed)
-        for _ in range(int(draw.integers(6))):
-            answer_legally(table, draw)
-        if table.is_over:
-            continue
-        seat, moment = table.pending[0], table.snapshot()
-        table.expire(seat)
-        play_out(table, draw)
-        forfeited = table.returns[seat]
-        assert seat not in table.winners() and table.info(seat)["success"] == 0
-        for _ in range(3):
-            table.restore(moment)
+    for game_id in sorted(GAMES):
+        table, draw = Table(make_game(game_id)), stream("forfeits", game_id)
+        for seed in range(3):
+            begin_game(table, seed)
+            for _ in range(int(draw.integers(6))):
+                answer_legally(table, draw)
+            if table.is_over:
+                continue
+            seat, moment = table.pending[0], table.snapshot()
+            table.expire(seat)
             play_out(table, draw)
-            assert forfeited <= table.returns[seat] + 1e-9
+            forfeited = table.returns[seat]
+            assert seat not in table.winners() and table.info(seat)["success"] == 0
+            for _ in range(3):
+                table.restore(moment)
+                play_out(table, draw)
+                assert forfeited <= table.returns[seat] + 1e-9
 
 
 def answer_legally(table: Table, draw: Any) -> None:
@@ -68,13 +68,13 @@ def play_out(table: Table, draw: Any) -> None:
         answer_legally(table, draw)
 
 
-@pytest.mark.parametrize("game_id", sorted(GAMES))
-def test_every_seat_is_told_what_becomes_of_invalid_answers(game_id: str) -> None:
-    for retries, words in ((0, "you forfeit the game"), (1, "asked again once"), (3, "asked again up to 3 times")):
-        table = Table(make_game(game_id), retries=retries)
-        begin_game(table, 0)
-        for view in table.views:
-            assert words in view.instructions and view.instructions.endswith("the game and lose.")
+def test_every_seat_is_told_what_becomes_of_invalid_answers() -> None:
+    for game_id in sorted(GAMES):
+        for retries, words in ((0, "you forfeit the game"), (1, "asked again once"), (3, "asked again up to 3 times")):
+            table = Table(make_game(game_id), retries=retries)
+            begin_game(table, 0)
+            for view in table.views:
+                assert words in view.instructions and view.instructions.endswith("the game and lose.")
 
 
 @pytest.mark.parametrize("name", ["TicTacToe", "SimpleNegotiationFive", "KuhnPoker"])

@@ -87,9 +87,9 @@ def record(game_id: str) -> str:
     return transcript(game_id, SEED, answer)
 
 
-@pytest.mark.parametrize("game_id", IDS)
-def test_every_game_has_a_golden_transcript(game_id: str) -> None:
-    assert golden_file(game_id).exists(), f"run python {Path(__file__).name} to record {golden_file(game_id).name}"
+def test_every_game_has_a_golden_transcript() -> None:
+    for game_id in IDS:
+        assert golden_file(game_id).exists(), f"run python {Path(__file__).name} to record {golden_file(game_id).name}"
 
 
 def test_no_golden_transcript_is_left_of_a_game_that_is_gone() -> None:
@@ -102,23 +102,23 @@ def test_golden_transcript_replays_to_the_same_bytes(game_id: str) -> None:
     assert replay(text) == text
 
 
-@pytest.mark.parametrize("game_id", IDS)
-def test_golden_transcript_was_made_with_the_options_of_its_id(game_id: str) -> None:
+def test_golden_transcript_was_made_with_the_options_of_its_id() -> None:
     """A changed default changes what a score means, so it must show up here."""
-    header = json.loads(golden_file(game_id).read_text("utf8").split("\n")[0])
-    assert header["game"] == game_id and header["format"] == FORMAT
-    assert header["settings"] == json.loads(json.dumps(make_game(game_id).settings))
+    for game_id in IDS:
+        header = json.loads(golden_file(game_id).read_text("utf8").split("\n")[0])
+        assert header["game"] == game_id and header["format"] == FORMAT
+        assert header["settings"] == json.loads(json.dumps(make_game(game_id).settings))
 
 
-@pytest.mark.parametrize("game_id", IDS)
-@pytest.mark.parametrize("change", ["rewards: ", "| ", "progress: ", "line ", "winners: ", "metrics: "])
-def test_a_changed_line_is_noticed(game_id: str, change: str) -> None:
+def test_a_changed_line_is_noticed() -> None:
     """Negative oracle: the comparison must see a change of reward, text or result."""
-    lines = golden_file(game_id).read_text("utf8").split("\n")
-    index = next(index for index, line in enumerate(lines) if line.startswith(change))
-    lines[index] += "1"
-    changed = "\n".join(lines)
-    assert replay(changed) != changed
+    for change in ["rewards: ", "| ", "progress: ", "line ", "winners: ", "metrics: "]:
+        for game_id in IDS:
+            lines = golden_file(game_id).read_text("utf8").split("\n")
+            index = next(index for index, line in enumerate(lines) if line.startswith(change))
+            lines[index] += "1"
+            changed = "\n".join(lines)
+            assert replay(changed) != changed
 
 
 def test_another_seed_gives_another_game_where_chance_deals() -> None:

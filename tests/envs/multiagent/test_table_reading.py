@@ -43,13 +43,13 @@ def test_safe_speech_is_one_printable_line_without_brackets(text: str) -> None:
     safe.encode()
 
 
-@pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_speech_keeps_neither_tokens_nor_lines(text: str) -> None:
-    line = quoted("player_0", text)
-    assert line.startswith('player_0 says: "') and line.endswith('"') and line.count('"') == 2
-    assert all(unicodedata.category(c)[0] != "C" and unicodedata.category(c) not in ("Zl", "Zp") for c in line)
-    for token in ("<|", "|>", "[INST]", "</", "<s>", "[Accept]", "<｜"):
-        assert token not in line
+def test_hostile_speech_keeps_neither_tokens_nor_lines() -> None:
+    for text in HOSTILE:
+        line = quoted("player_0", text)
+        assert line.startswith('player_0 says: "') and line.endswith('"') and line.count('"') == 2
+        assert all(unicodedata.category(c)[0] != "C" and unicodedata.category(c) not in ("Zl", "Zp") for c in line)
+        for token in ("<|", "|>", "[INST]", "</", "<s>", "[Accept]", "<｜"):
+            assert token not in line
 
 
 def test_plain_speech_stays_as_it_is() -> None:
@@ -71,51 +71,51 @@ def test_action_and_speech_come_apart_as_they_were_put_together(text: str, actio
 MEANINGS = {"bet": "bet", "check": "check", "pass": "check"}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "bet",
-        " Bet ",
-        "BET!",
-        "[bet]",
-        "(bet)",
-        '"bet"',
-        "**bet**",
-        "<bet>",
-        "I think [Bet] is right",
-        "[bet] yes [BET]",
-        '{"action": "bet"}',
-        '{"Action": "[Bet]", "why": ["x"]}',
-        '```json\n{"decision": "bet"}\n```',
-        "[of course] [bet]",
-        "[[bet]]",
-        '{"action": ["bet"]}',
-    ],
-)
-def test_forms_of_one_action(text: str) -> None:
-    assert read_choice(text, MEANINGS) == "bet"
+FORMS_OF_ONE_ACTION: list[str] = [
+    "bet",
+    " Bet ",
+    "BET!",
+    "[bet]",
+    "(bet)",
+    '"bet"',
+    "**bet**",
+    "<bet>",
+    "I think [Bet] is right",
+    "[bet] yes [BET]",
+    '{"action": "bet"}',
+    '{"Action": "[Bet]", "why": ["x"]}',
+    '```json\n{"decision": "bet"}\n```',
+    "[of course] [bet]",
+    "[[bet]]",
+    '{"action": ["bet"]}',
+]
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("", "No action"),
-        ("bet check", "No action"),
-        ("[bet] [check]", "more than one"),
-        ("I might bet or not", "No action"),
-        ('{"action": {"bet": 1}}', "No action"),
-        ("{" * 5000, "No action"),
-        ("[" * 5000 + "bet", "No action"),
-        ('{"a":' * 3000, "No action"),
-        ('{"action": ' + "9" * 5000 + "}", "No action"),
-        ("x" * 10**6 + "[bet]", "No action"),
-        ("\ud800", "No action"),
-    ],
-)
-def test_no_single_action(text: str, reason: str) -> None:
-    with pytest.raises(InvalidAction, match=reason) as error:
-        read_choice(text, MEANINGS)
-    assert error.value.kind == "unreadable"
+def test_forms_of_one_action() -> None:
+    for text in FORMS_OF_ONE_ACTION:
+        assert read_choice(text, MEANINGS) == "bet"
+
+
+NO_SINGLE_ACTION: list[tuple[str, str]] = [
+    ("", "No action"),
+    ("bet check", "No action"),
+    ("[bet] [check]", "more than one"),
+    ("I might bet or not", "No action"),
+    ('{"action": {"bet": 1}}', "No action"),
+    ("{" * 5000, "No action"),
+    ("[" * 5000 + "bet", "No action"),
+    ('{"a":' * 3000, "No action"),
+    ('{"action": ' + "9" * 5000 + "}", "No action"),
+    ("x" * 10**6 + "[bet]", "No action"),
+    ("\ud800", "No action"),
+]
+
+
+def test_no_single_action() -> None:
+    for text, reason in NO_SINGLE_ACTION:
+        with pytest.raises(InvalidAction, match=reason) as error:
+            read_choice(text, MEANINGS)
+        assert error.value.kind == "unreadable"
 
 
 @given(ANY_TEXT)
@@ -146,26 +146,26 @@ def test_the_first_object_in_a_text(text: str, found: dict[str, object] | None) 
     assert first_object(text) == found
 
 
-@pytest.mark.parametrize(
-    ("value", "number"),
-    [
-        (5, 5),
-        ("5", 5),
-        (" $1,000 ", 1000),
-        ("7.0", 7),
-        (7.0, 7),
-        (7.5, None),
-        (-1, None),
-        ("-1", None),
-        (float("inf"), None),
-        (float("nan"), None),
-        (10**400, None),
-        ("1" * 11, None),
-        ("٣", None),
-        (None, None),
-        ([1], None),
-        (False, None),
-    ],
-)
-def test_whole_numbers(value: object, number: int | None) -> None:
-    assert whole_number(value) == number
+WHOLE_NUMBERS: list[tuple[object, int | None]] = [
+    (5, 5),
+    ("5", 5),
+    (" $1,000 ", 1000),
+    ("7.0", 7),
+    (7.0, 7),
+    (7.5, None),
+    (-1, None),
+    ("-1", None),
+    (float("inf"), None),
+    (float("nan"), None),
+    (10**400, None),
+    ("1" * 11, None),
+    ("٣", None),
+    (None, None),
+    ([1], None),
+    (False, None),
+]
+
+
+def test_whole_numbers() -> None:
+    for value, number in WHOLE_NUMBERS:
+        assert whole_number(value) == number

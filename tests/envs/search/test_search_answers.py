@@ -87,15 +87,15 @@ SCORES: list[tuple[str, list[str], bool, float]] = [
 ]
 
 
-@pytest.mark.parametrize("text", NORMAL)
-def test_normalisation(text: str) -> None:
-    assert normalise(text) == NORMAL[text]
+def test_normalisation() -> None:
+    for text in NORMAL:
+        assert normalise(text) == NORMAL[text]
 
 
-@pytest.mark.parametrize(("prediction", "answers", "match", "score"), SCORES)
-def test_scores(prediction: str, answers: list[str], match: bool, score: float) -> None:
-    assert exact_match(prediction, answers) is match
-    assert f1(prediction, answers) == pytest.approx(score, abs=1e-12)
+def test_scores() -> None:
+    for prediction, answers, match, score in SCORES:
+        assert exact_match(prediction, answers) is match
+        assert f1(prediction, answers) == pytest.approx(score, abs=1e-12)
 
 
 def test_there_are_sixty_cases() -> None:
@@ -118,25 +118,25 @@ def test_an_exact_match_has_f1_of_1_and_contains_the_answer(prediction: str, ans
 CHOICES = ["aspirin", "an antibiotic", "rest", "B"]
 
 
-@pytest.mark.parametrize(
-    ("prediction", "letter"),
-    [
-        ("A", "A"),
-        ("a", "A"),
-        (" (c) ", "C"),
-        ("C.", "C"),
-        ("B) an antibiotic", "B"),
-        ("b: whatever", "B"),
-        ("Aspirin!", "A"),
-        ("antibiotic", "B"),
-        ("E", ""),
-        ("aspirin or rest", ""),
-        ("", ""),
-        ("D", "D"),
-    ],
-)
-def test_the_letter_of_a_choice(prediction: str, letter: str) -> None:
-    assert chosen_letter(prediction, CHOICES) == letter
+THE_LETTER_OF_A_CHOICE: list[tuple[str, str]] = [
+    ("A", "A"),
+    ("a", "A"),
+    (" (c) ", "C"),
+    ("C.", "C"),
+    ("B) an antibiotic", "B"),
+    ("b: whatever", "B"),
+    ("Aspirin!", "A"),
+    ("antibiotic", "B"),
+    ("E", ""),
+    ("aspirin or rest", ""),
+    ("", ""),
+    ("D", "D"),
+]
+
+
+def test_the_letter_of_a_choice() -> None:
+    for prediction, letter in THE_LETTER_OF_A_CHOICE:
+        assert chosen_letter(prediction, CHOICES) == letter
 
 
 WIDE = [
@@ -167,9 +167,9 @@ NARROW = [
 ]
 
 
-@pytest.mark.parametrize(("given_answer", "gold"), WIDE)
-def test_the_wider_judge_sees_through_typography_and_number_words(given_answer: str, gold: str) -> None:
-    assert exact_match(given_answer, [gold], normalise_wide) and exact_match(gold, [given_answer], normalise_wide)
+def test_the_wider_judge_sees_through_typography_and_number_words() -> None:
+    for given_answer, gold in WIDE:
+        assert exact_match(given_answer, [gold], normalise_wide) and exact_match(gold, [given_answer], normalise_wide)
 
 
 @pytest.mark.parametrize(("given_answer", "gold"), NARROW)
@@ -177,25 +177,25 @@ def test_the_wider_judge_tells_different_answers_apart(given_answer: str, gold: 
     assert exact_match(given_answer, [gold], normalise_wide) == exact_match(given_answer, [gold])
 
 
-@pytest.mark.parametrize(
-    ("given_answer", "gold"),
-    [
-        ("1.5 million", "15 million"),
-        ("1.5 million", "fifteen million"),
-        ("-5", "5"),
-        ("\u22125", "5"),
-        ("-$5", "$5"),
-        (".5", "5"),
-        ("C#", "C"),
-        ("C++", "C"),
-        ("C++", "C#"),
-        ("!", "\u201c\u201d"),
-    ],
-)
-def test_the_wider_form_keeps_the_signs_of_numbers_and_names(given_answer: str, gold: str) -> None:
-    assert not exact_match(given_answer, [gold], normalise_wide)
-    assert not exact_match(gold, [given_answer], normalise_wide)
-    assert exact_match(given_answer, [f" {given_answer.lower()} "], normalise_wide)
+THE_WIDER_FORM_KEEPS_THE_SIGNS_OF_NUMBER: list[tuple[str, str]] = [
+    ("1.5 million", "15 million"),
+    ("1.5 million", "fifteen million"),
+    ("-5", "5"),
+    ("\u22125", "5"),
+    ("-$5", "$5"),
+    (".5", "5"),
+    ("C#", "C"),
+    ("C++", "C"),
+    ("C++", "C#"),
+    ("!", "\u201c\u201d"),
+]
+
+
+def test_the_wider_form_keeps_the_signs_of_numbers_and_names() -> None:
+    for given_answer, gold in THE_WIDER_FORM_KEEPS_THE_SIGNS_OF_NUMBER:
+        assert not exact_match(given_answer, [gold], normalise_wide)
+        assert not exact_match(gold, [given_answer], normalise_wide)
+        assert exact_match(given_answer, [f" {given_answer.lower()} "], normalise_wide)
 
 
 @pytest.mark.parametrize(("given_answer", "gold"), [("-5", "5"), ("C++", "C"), ("1.5 million", "15 million")])

@@ -55,25 +55,25 @@ def test_the_first_pair_of_tags_decides() -> None:
     assert read("<search>a\nb</search>", "tags").content == "a\nb"
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("no tags", "there is no JSON object"),
-        ("[1, 2]", "there is no JSON object"),
-        ("{broken", "there is no JSON object"),
-        ('{"tool": "fly"}', "there is no tool 'fly'"),
-        ("{}", "there is no tool 'None'"),
-        ('{"tool": "search"}', "exactly tool and query"),
-        ('{"tool": "search", "query": 3}', "exactly tool and query"),
-        ('{"tool": "answer", "query": "x"}', "exactly tool and text"),
-        ('{"tool": "answer", "text": "x", "more": 1}', "exactly tool and text"),
-        ("{" * 5000, "there is no JSON object"),
-        ('{"a":' * 200_000, "there is no JSON object"),
-    ],
-)
-def test_a_malformed_call_is_told_what_is_wrong(text: str, problem: str) -> None:
-    move = read(text, "json")
-    assert move.tool == "" and problem in move.problem
+A_MALFORMED_CALL_IS_TOLD_WHAT_IS_WRONG: list[tuple[str, str]] = [
+    ("no tags", "there is no JSON object"),
+    ("[1, 2]", "there is no JSON object"),
+    ("{broken", "there is no JSON object"),
+    ('{"tool": "fly"}', "there is no tool 'fly'"),
+    ("{}", "there is no tool 'None'"),
+    ('{"tool": "search"}', "exactly tool and query"),
+    ('{"tool": "search", "query": 3}', "exactly tool and query"),
+    ('{"tool": "answer", "query": "x"}', "exactly tool and text"),
+    ('{"tool": "answer", "text": "x", "more": 1}', "exactly tool and text"),
+    ("{" * 5000, "there is no JSON object"),
+    ('{"a":' * 200_000, "there is no JSON object"),
+]
+
+
+def test_a_malformed_call_is_told_what_is_wrong() -> None:
+    for text, problem in A_MALFORMED_CALL_IS_TOLD_WHAT_IS_WRONG:
+        move = read(text, "json")
+        assert move.tool == "" and problem in move.problem
 
 
 def test_a_call_is_found_among_other_braces() -> None:
@@ -81,12 +81,12 @@ def test_a_call_is_found_among_other_braces() -> None:
     assert read(f"thinking {{about}} it: {call}", "json").content == "a {b}"
 
 
-@pytest.mark.parametrize("text", HOSTILE)
-def test_no_control_tag_survives_in_a_passage(text: str) -> None:
-    shown = show([Hit(Document("1", text, text), 1.0)], 100)
-    inner = shown.removeprefix("<information>\n").removesuffix("\n</information>")
-    assert not CONTROL.search(inner)
-    assert read(inner, "tags").tool == ""
+def test_no_control_tag_survives_in_a_passage() -> None:
+    for text in HOSTILE:
+        shown = show([Hit(Document("1", text, text), 1.0)], 100)
+        inner = shown.removeprefix("<information>\n").removesuffix("\n</information>")
+        assert not CONTROL.search(inner)
+        assert read(inner, "tags").tool == ""
 
 
 @given(st.text())

@@ -83,24 +83,25 @@ def tree_value(pie: int, step: int, discounts: tuple[float, float], last: int, f
     return dict(enumerate(play(1)))
 
 
-@pytest.mark.parametrize("first", [0, 1])
-@pytest.mark.parametrize("last", [1, 2, 3, 6])
-@pytest.mark.parametrize("discounts", [(0.9, 0.8), (1.0, 1.0), (0.95, 0.0), (0.5, 1.0), (0.8, 0.8)])
-@pytest.mark.parametrize(("pie", "step"), [(20, 1), (10, 5), (100, 50)])
-def test_backward_induction_gives_what_the_whole_tree_gives(
-    pie: int, step: int, discounts: tuple[float, float], last: int, first: int
-) -> None:
-    expected = tree_value(pie, step, discounts, last, first)
-    plans = rules.perfect_plans(pie, discounts, last, step, first)
-    assert len(plans) == last
-    gains = {0: Fraction(0), 1: Fraction(0)}
-    for number, plan in enumerate(plans, 1):
-        proposer = (first + number - 1) % 2
-        if pie - plan.keep >= plan.accepts_from:
-            shares = {proposer: plan.keep, 1 - proposer: pie - plan.keep}
-            gains = {s: shares[s] * Fraction(str(discounts[s])) ** (number - 1) for s in (0, 1)}
-            break
-    assert gains == expected
+BACKWARD_INDUCTION_GIVES_WHAT_THE_WHOLE_PIE_STEP: list[tuple[int, int]] = [(20, 1), (10, 5), (100, 50)]
+
+
+def test_backward_induction_gives_what_the_whole_tree_gives() -> None:
+    for pie, step in BACKWARD_INDUCTION_GIVES_WHAT_THE_WHOLE_PIE_STEP:
+        for discounts in [(0.9, 0.8), (1.0, 1.0), (0.95, 0.0), (0.5, 1.0), (0.8, 0.8)]:
+            for last in [1, 2, 3, 6]:
+                for first in [0, 1]:
+                    expected = tree_value(pie, step, discounts, last, first)
+                    plans = rules.perfect_plans(pie, discounts, last, step, first)
+                    assert len(plans) == last
+                    gains = {0: Fraction(0), 1: Fraction(0)}
+                    for number, plan in enumerate(plans, 1):
+                        proposer = (first + number - 1) % 2
+                        if pie - plan.keep >= plan.accepts_from:
+                            shares = {proposer: plan.keep, 1 - proposer: pie - plan.keep}
+                            gains = {s: shares[s] * Fraction(str(discounts[s])) ** (number - 1) for s in (0, 1)}
+                            break
+                    assert gains == expected
 
 
 def test_the_last_proposer_keeps_everything() -> None:
@@ -115,13 +116,15 @@ def test_a_far_horizon_comes_near_to_the_endless_share() -> None:
     assert plans[0].keep / 1_000_000 == pytest.approx(rules.endless_share(0.9, 0.8), abs=1e-4)
 
 
-@pytest.mark.parametrize("rounds", [1, 2, 5, 12])
-@pytest.mark.parametrize("discounts", [[0.9, 0.8], [0.8, 0.95], [1.0, 1.0]])
-def test_subgame_perfect_players_agree_at_once_on_the_plan(rounds: int, discounts: list[float]) -> None:
-    table = match(Bargaining(max_rounds=rounds), ["subgame_perfect", "subgame_perfect"], 0, {"discounts": discounts})
-    keep = rules.perfect_plans(100, (discounts[0], discounts[1]), rounds)[0].keep
-    assert table.actions == [(0, f"keep {keep}"), (1, "accept")]
-    assert table.returns == pytest.approx([keep / 100, 1 - keep / 100])
+def test_subgame_perfect_players_agree_at_once_on_the_plan() -> None:
+    for discounts in [[0.9, 0.8], [0.8, 0.95], [1.0, 1.0]]:
+        for rounds in [1, 2, 5, 12]:
+            table = match(
+                Bargaining(max_rounds=rounds), ["subgame_perfect", "subgame_perfect"], 0, {"discounts": discounts}
+            )
+            keep = rules.perfect_plans(100, (discounts[0], discounts[1]), rounds)[0].keep
+            assert table.actions == [(0, f"keep {keep}"), (1, "accept")]
+            assert table.returns == pytest.approx([keep / 100, 1 - keep / 100])
 
 
 @pytest.mark.parametrize("seat", [0, 1])
@@ -185,49 +188,49 @@ def test_discounts_are_told_to_those_who_may_know_them() -> None:
     assert "discounts 0.8 and unknown" in hidden.views[1].anchor
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "keep 60",
-        "[keep 60]",
-        "Keep 60, give 40.",
-        "I keep 60 and give 40",
-        "give 40",
-        '{"keep": 60}',
-        '{"keep": "60", "give": 40.0}',
-        '```json\n{"Player_0_Gain": 60, "player_1_gain": 40}\n```',
-        'I think {so}: {"alice_gain": 60, "bob_gain": 40, "message": "Please."}',
-    ],
-)
-def test_many_ways_to_offer(text: str) -> None:
-    assert started(Bargaining()).answer(0, text).action == "keep 60"
+MANY_WAYS_TO_OFFER: list[str] = [
+    "keep 60",
+    "[keep 60]",
+    "Keep 60, give 40.",
+    "I keep 60 and give 40",
+    "give 40",
+    '{"keep": 60}',
+    '{"keep": "60", "give": 40.0}',
+    '```json\n{"Player_0_Gain": 60, "player_1_gain": 40}\n```',
+    'I think {so}: {"alice_gain": 60, "bob_gain": 40, "message": "Please."}',
+]
+
+
+def test_many_ways_to_offer() -> None:
+    for text in MANY_WAYS_TO_OFFER:
+        assert started(Bargaining()).answer(0, text).action == "keep 60"
 
 
 def test_numbers_may_have_thousands_separators() -> None:
     assert started(Bargaining(pie=10_000)).answer(0, '{"keep": "6,000", "give": "4,000"}').action == "keep 6000"
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("", "unreadable"),
-        ("60", "unreadable"),
-        ('{"keep": true}', "unreadable"),
-        ('{"keep": NaN}', "unreadable"),
-        ('{"keep": 60.5}', "unreadable"),
-        ('{"keep": 60, "give": 50}', "illegal"),
-        ("keep 101", "illegal"),
-        ("give 101", "illegal"),
-        ('{"keep": 1e300}', "unreadable"),
-        ("keep -5", "unreadable"),
-    ],
-)
-def test_what_is_no_offer_is_refused(text: str, kind: str) -> None:
-    table = started(Bargaining())
-    answer = table.answer(0, text)
-    assert answer.action is None and answer.reason
-    assert getattr(table.counts[0], kind) == 1
-    assert table.answer(0, text).rewards == (0.0, 1.0) and table.winners() == (1,), "a forfeit leaves the whole pie"
+WHAT_IS_NO_OFFER_IS_REFUSED: list[tuple[str, str]] = [
+    ("", "unreadable"),
+    ("60", "unreadable"),
+    ('{"keep": true}', "unreadable"),
+    ('{"keep": NaN}', "unreadable"),
+    ('{"keep": 60.5}', "unreadable"),
+    ('{"keep": 60, "give": 50}', "illegal"),
+    ("keep 101", "illegal"),
+    ("give 101", "illegal"),
+    ('{"keep": 1e300}', "unreadable"),
+    ("keep -5", "unreadable"),
+]
+
+
+def test_what_is_no_offer_is_refused() -> None:
+    for text, kind in WHAT_IS_NO_OFFER_IS_REFUSED:
+        table = started(Bargaining())
+        answer = table.answer(0, text)
+        assert answer.action is None and answer.reason
+        assert getattr(table.counts[0], kind) == 1
+        assert table.answer(0, text).rewards == (0.0, 1.0) and table.winners() == (1,), "a forfeit leaves the whole pie"
 
 
 def test_shares_are_multiples_of_the_step() -> None:

@@ -239,12 +239,23 @@ def test_a_full_column_is_illegal() -> None:
     assert (table.counts[0].illegal, table.counts[0].unreadable) == (1, 1)
 
 
-@pytest.mark.parametrize(
-    "moves", [5, "33", [7], [-1], ["0"], [[0]], [0] * 7, [0, 1, 0, 1, 0, 1, 0], [0, 1, 0, 1, 0, 1, 0, 1]]
-)
-def test_moves_of_no_running_game_are_refused(moves: object) -> None:
-    with pytest.raises(ConfigError, match="game that goes on"):
-        started(ConnectFour(), options={"moves": moves})
+MOVES_OF_NO_RUNNING_GAME_ARE_REFUSED: list[object] = [
+    5,
+    "33",
+    [7],
+    [-1],
+    ["0"],
+    [[0]],
+    [0] * 7,
+    [0, 1, 0, 1, 0, 1, 0],
+    [0, 1, 0, 1, 0, 1, 0, 1],
+]
+
+
+def test_moves_of_no_running_game_are_refused() -> None:
+    for moves in MOVES_OF_NO_RUNNING_GAME_ARE_REFUSED:
+        with pytest.raises(ConfigError, match="game that goes on"):
+            started(ConnectFour(), options={"moves": moves})
 
 
 @pytest.mark.parametrize("size", [(1, 7, 4), (6, 13, 4), (6, 7, 8), (6, 7, 1), (6.0, 7, 4)])

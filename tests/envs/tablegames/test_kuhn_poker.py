@@ -93,18 +93,18 @@ def test_next_to_the_equilibria_there_are_none() -> None:
         assert rules.exploitability({**base, name: {first: moved, second: 1 - moved}}) > 1e-3, name
 
 
-@pytest.mark.parametrize("seed", range(9))
-@pytest.mark.parametrize("seat", [0, 1])
-def test_best_response_is_the_best_of_all_sixty_four_pure_policies(seed: int, seat: int) -> None:
-    policy = random_policy(seed)
-    found, choices = rules.best_response(policy, seat)
-    sides = [(pure, policy) if seat == 0 else (policy, pure) for pure in PURE[seat]]
-    by_force = max((1 - 2 * seat) * rules.value(*side) for side in sides)
-    assert found == pytest.approx(by_force, abs=1e-12)
-    played = {name: {action: 1.0} for name, action in choices.items()}
-    assert set(played) == set(own_sets(seat))
-    side = (played, policy) if seat == 0 else (policy, played)
-    assert (1 - 2 * seat) * rules.value(*side) == pytest.approx(found, abs=1e-12)
+def test_best_response_is_the_best_of_all_sixty_four_pure_policies() -> None:
+    for seat in [0, 1]:
+        for seed in range(9):
+            policy = random_policy(seed)
+            found, choices = rules.best_response(policy, seat)
+            sides = [(pure, policy) if seat == 0 else (policy, pure) for pure in PURE[seat]]
+            by_force = max((1 - 2 * seat) * rules.value(*side) for side in sides)
+            assert found == pytest.approx(by_force, abs=1e-12)
+            played = {name: {action: 1.0} for name, action in choices.items()}
+            assert set(played) == set(own_sets(seat))
+            side = (played, policy) if seat == 0 else (policy, played)
+            assert (1 - 2 * seat) * rules.value(*side) == pytest.approx(found, abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -136,16 +136,16 @@ def test_a_policy_with_a_hole_or_a_wrong_sum_is_refused() -> None:
         rules.exploitability({**policy, "Q": {"check": 0.5, "bet": 0.4}})
 
 
-@pytest.mark.parametrize("history", histories())
-@pytest.mark.parametrize("deal", rules.DEALS)
-def test_a_table_pays_what_the_rules_say(deal: tuple[str, str], history: tuple[str, ...]) -> None:
-    table = started(KuhnPoker(), options={"deals": [deal]})
-    rewards = say(table, *history)
-    won = float(rules.winnings(*deal, history))
-    assert rewards[-1] == (won, -won) and not any(map(any, rewards[:-1]))
-    assert table.is_over and table.game.winners() == ((0,) if won > 0 else (1,))
-    has_shown = any("shows" in line.text for line in table.log)
-    assert has_shown == (history[-1] != "fold")
+def test_a_table_pays_what_the_rules_say() -> None:
+    for deal in rules.DEALS:
+        for history in histories():
+            table = started(KuhnPoker(), options={"deals": [deal]})
+            rewards = say(table, *history)
+            won = float(rules.winnings(*deal, history))
+            assert rewards[-1] == (won, -won) and not any(map(any, rewards[:-1]))
+            assert table.is_over and table.game.winners() == ((0,) if won > 0 else (1,))
+            has_shown = any("shows" in line.text for line in table.log)
+            assert has_shown == (history[-1] != "fold")
 
 
 def test_a_card_is_told_to_its_own_seat_only() -> None:
@@ -226,12 +226,10 @@ def test_the_best_response_beats_a_bad_player_and_never_the_equilibrium() -> Non
     assert even.game.score(0) < 0.2
 
 
-@pytest.mark.parametrize(
-    "text", ["bet", "BET", "[Bet]", " bet. ", '{"action": "Bet"}', "I bet", "raise", "Well [bet 1]"]
-)
-def test_many_ways_to_bet(text: str) -> None:
-    table = started(KuhnPoker())
-    assert table.answer(0, text).action == "bet"
+def test_many_ways_to_bet() -> None:
+    for text in ["bet", "BET", "[Bet]", " bet. ", '{"action": "Bet"}', "I bet", "raise", "Well [bet 1]"]:
+        table = started(KuhnPoker())
+        assert table.answer(0, text).action == "bet"
 
 
 def test_an_action_of_another_moment_is_illegal() -> None:
@@ -255,12 +253,10 @@ def test_options_out_of_range_are_refused(options: dict[str, object], message: s
         KuhnPoker(**options)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    "deals", [5, "KJ", [5], [["K", ["J"]]], [], [["K", "K"]], [["K", "A"]], [["K", "J"], ["K", "J"]]]
-)
-def test_deals_that_cannot_be_are_refused(deals: object) -> None:
-    with pytest.raises(ConfigError, match="deals must be 1 pairs"):
-        started(KuhnPoker(), options={"deals": deals})
+def test_deals_that_cannot_be_are_refused() -> None:
+    for deals in [5, "KJ", [5], [["K", ["J"]]], [], [["K", "K"]], [["K", "A"]], [["K", "J"], ["K", "J"]]]:
+        with pytest.raises(ConfigError, match="deals must be 1 pairs"):
+            started(KuhnPoker(), options={"deals": deals})
 
 
 def test_an_unknown_option_of_a_game_is_refused() -> None:

@@ -111,43 +111,43 @@ def test_nobody_gives_what_it_does_not_have() -> None:
     assert table.counts[1].illegal == 1
 
 
-@pytest.mark.parametrize(
-    ("text", "action"),
-    [
-        ("[Offer: 2 Wood -> 1 Gold]", "offer 2 wood -> 1 gold"),
-        ("[offer: 1 wood, 1 woods -> 1 GOLD]", "offer 2 wood -> 1 gold"),
-        ("offer 2 wood -> 1 gold", "offer 2 wood -> 1 gold"),
-        ("I offer 2 wood for 1 gold.", "offer 2 wood -> 1 gold"),
-        ('{"action": "[Offer: 2 Wood -> 1 Gold]"}', "offer 2 wood -> 1 gold"),
-        ("[Offer: 1 gold and 2 wood => 1 gold]", "offer 2 wood, 1 gold -> 1 gold"),
-        ("[Pass]", "pass"),
-        ("pass", "pass"),
-        ("Hello there", "pass | Hello there"),
-        ("Hi! [Offer: 2 wood -> 1 gold] Ok?", "offer 2 wood -> 1 gold | Hi! Ok?"),
-        ('{"action": "pass", "message": "hm"}', "pass | hm"),
-    ],
-)
-def test_many_ways_to_take_a_turn(text: str, action: str) -> None:
-    assert started(SimpleNegotiation(), options=TENS).answer(0, text).action == action
+MANY_WAYS_TO_TAKE_A_TURN: list[tuple[str, str]] = [
+    ("[Offer: 2 Wood -> 1 Gold]", "offer 2 wood -> 1 gold"),
+    ("[offer: 1 wood, 1 woods -> 1 GOLD]", "offer 2 wood -> 1 gold"),
+    ("offer 2 wood -> 1 gold", "offer 2 wood -> 1 gold"),
+    ("I offer 2 wood for 1 gold.", "offer 2 wood -> 1 gold"),
+    ('{"action": "[Offer: 2 Wood -> 1 Gold]"}', "offer 2 wood -> 1 gold"),
+    ("[Offer: 1 gold and 2 wood => 1 gold]", "offer 2 wood, 1 gold -> 1 gold"),
+    ("[Pass]", "pass"),
+    ("pass", "pass"),
+    ("Hello there", "pass | Hello there"),
+    ("Hi! [Offer: 2 wood -> 1 gold] Ok?", "offer 2 wood -> 1 gold | Hi! Ok?"),
+    ('{"action": "pass", "message": "hm"}', "pass | hm"),
+]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        " \n",
-        "[Offer: wood]",
-        "[Offer: 0 wood -> 1 gold]",
-        "[Offer: 1 wheat -> 1 gold]",
-        "[Offer: 1 wood -> 1 gold] [Pass]",
-        "[Offer: 1 wood -> 1 gold] [Offer: 2 wood -> 1 gold]",
-        '{"message": "hello"}',
-        "[Accept] [Offer: 1 wood -> 1 gold]",
-    ],
-)
-def test_what_is_no_single_action_is_unreadable(text: str) -> None:
-    table = started(SimpleNegotiation(), options=TENS)
-    assert table.answer(0, text).action is None and table.counts[0].unreadable == 1
+def test_many_ways_to_take_a_turn() -> None:
+    for text, action in MANY_WAYS_TO_TAKE_A_TURN:
+        assert started(SimpleNegotiation(), options=TENS).answer(0, text).action == action
+
+
+WHAT_IS_NO_SINGLE_ACTION_IS_UNREADABLE: list[str] = [
+    "",
+    " \n",
+    "[Offer: wood]",
+    "[Offer: 0 wood -> 1 gold]",
+    "[Offer: 1 wheat -> 1 gold]",
+    "[Offer: 1 wood -> 1 gold] [Pass]",
+    "[Offer: 1 wood -> 1 gold] [Offer: 2 wood -> 1 gold]",
+    '{"message": "hello"}',
+    "[Accept] [Offer: 1 wood -> 1 gold]",
+]
+
+
+def test_what_is_no_single_action_is_unreadable() -> None:
+    for text in WHAT_IS_NO_SINGLE_ACTION_IS_UNREADABLE:
+        table = started(SimpleNegotiation(), options=TENS)
+        assert table.answer(0, text).action is None and table.counts[0].unreadable == 1
 
 
 def test_speech_is_never_read_for_actions() -> None:

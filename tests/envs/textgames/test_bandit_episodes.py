@@ -143,26 +143,26 @@ def test_nothing_is_left_to_choose_after_the_end() -> None:
         env.expert_action()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"arms": 1}, r"arms of .* \[2, 20\], got 1"),
-        ({"arms": 21}, r"arms of .* \[2, 20\], got 21"),
-        ({"horizon": 4}, r"horizon of .* \[5, 50000\], got 4"),
-        ({"horizon": 50.0}, r"horizon of .* whole number, got 50\.0"),
-        ({"gap": 0}, r"gap of .* got 0"),
-        ({"gap": 1.0}, r"gap of .* \[1e-06, 0\.9\], got 1\.0"),
-        ({"scenario": "button"}, r"Did you mean 'buttons'\?"),
-        ({"view": "guided"}, r"Did you mean 'guide'\?"),
-        ({"on_invalid": "ask"}, r"on_invalid of .* got 'ask'"),
-        ({"expert": "ucb1"}, r"Did you mean 'ucb'\?"),
-        ({"success_share": 1.5}, r"success_share of .* got 1\.5"),
-        ({"max_turns": 40}, r"is 40, but the episode ends after 50 pulls: pass horizon=40"),
-    ],
-)
-def test_option_out_of_range_is_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        BernoulliBandit(**options)
+OPTION_OUT_OF_RANGE_IS_REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"arms": 1}, r"arms of .* \[2, 20\], got 1"),
+    ({"arms": 21}, r"arms of .* \[2, 20\], got 21"),
+    ({"horizon": 4}, r"horizon of .* \[5, 50000\], got 4"),
+    ({"horizon": 50.0}, r"horizon of .* whole number, got 50\.0"),
+    ({"gap": 0}, r"gap of .* got 0"),
+    ({"gap": 1.0}, r"gap of .* \[1e-06, 0\.9\], got 1\.0"),
+    ({"scenario": "button"}, r"Did you mean 'buttons'\?"),
+    ({"view": "guided"}, r"Did you mean 'guide'\?"),
+    ({"on_invalid": "ask"}, r"on_invalid of .* got 'ask'"),
+    ({"expert": "ucb1"}, r"Did you mean 'ucb'\?"),
+    ({"success_share": 1.5}, r"success_share of .* got 1\.5"),
+    ({"max_turns": 40}, r"is 40, but the episode ends after 50 pulls: pass horizon=40"),
+]
+
+
+def test_option_out_of_range_is_refused() -> None:
+    for options, message in OPTION_OUT_OF_RANGE_IS_REFUSED:
+        with pytest.raises(ConfigError, match=message):
+            BernoulliBandit(**options)
 
 
 @pytest.mark.parametrize(

@@ -49,22 +49,22 @@ def test_hands_are_compared_by_their_worth(cards: tuple[int, ...], number: int) 
     assert worth(cards) == number
 
 
-@pytest.mark.parametrize(
-    ("player", "dealer", "end"),
-    [
-        ((10, 10), (10, 9), 1),
-        ((10, 9), (10, 9), 0),
-        ((10, 8), (10, 9), -1),
-        ((10, 8), (10, 6, 8), 1),
-        ((10, 8, 8), (10, 6, 8), -1),
-        ((1, 10), (1, 10), 0),
-        ((1, 10), (1, 4, 6), 1),
-        ((1, 4, 6), (1, 10), -1),
-        ((1, 4, 6), (7, 7, 7), 0),
-    ],
-)
-def test_who_wins(player: tuple[int, ...], dealer: tuple[int, ...], end: int) -> None:
-    assert result(player, dealer) == end
+WHO_WINS: list[tuple[tuple[int, ...], tuple[int, ...], int]] = [
+    ((10, 10), (10, 9), 1),
+    ((10, 9), (10, 9), 0),
+    ((10, 8), (10, 9), -1),
+    ((10, 8), (10, 6, 8), 1),
+    ((10, 8, 8), (10, 6, 8), -1),
+    ((1, 10), (1, 10), 0),
+    ((1, 10), (1, 4, 6), 1),
+    ((1, 4, 6), (1, 10), -1),
+    ((1, 4, 6), (7, 7, 7), 0),
+]
+
+
+def test_who_wins() -> None:
+    for player, dealer, end in WHO_WINS:
+        assert result(player, dealer) == end
 
 
 def test_the_dealer_stands_on_every_seventeen() -> None:

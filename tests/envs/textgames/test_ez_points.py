@@ -87,35 +87,35 @@ def test_pictures_count_ten_or_their_rank() -> None:
     assert play(holding(EZPoints(faces="rank", target=15), 13, 2), "13 + 2 =")[-1][4]["success"] == 1
 
 
-@pytest.mark.parametrize(
-    ("tokens", "legal"),
-    [
-        ("", ("3", "8", "10", "(")),
-        ("(", ("3", "8", "10", "(")),
-        ("( ( (", ("3", "8", "10")),
-        ("8", ("+", "-", "*", "/")),
-        ("( 8", ("+", "-", "*", "/", ")")),
-        ("( 8 )", ("+", "-", "*", "/")),
-        ("8 -", ("3", "8", "10", "(")),
-        ("8 - 8 - 3 -", ("10",)),
-        ("8 - 8 - ( 3 - 10", (")",)),
-        ("8 - 8 - ( 3 - 10 )", ("=",)),
-    ],
-)
-def test_legal_tokens_keep_a_formula_within_reach(tokens: str, legal: tuple[str, ...]) -> None:
-    env = holding(EZPoints(**POINTS24), 8, 13, 3, 8)
-    play(env, tokens)
-    assert sorted(env._info()["legal_actions"]) == sorted(legal)
+LEGAL_TOKENS_KEEP_A_FORMULA_WITHIN_REACH: list[tuple[str, tuple[str, ...]]] = [
+    ("", ("3", "8", "10", "(")),
+    ("(", ("3", "8", "10", "(")),
+    ("( ( (", ("3", "8", "10")),
+    ("8", ("+", "-", "*", "/")),
+    ("( 8", ("+", "-", "*", "/", ")")),
+    ("( 8 )", ("+", "-", "*", "/")),
+    ("8 -", ("3", "8", "10", "(")),
+    ("8 - 8 - 3 -", ("10",)),
+    ("8 - 8 - ( 3 - 10", (")",)),
+    ("8 - 8 - ( 3 - 10 )", ("=",)),
+]
 
 
-@pytest.mark.parametrize("action", ["", "12", "9", "+", "(", "=", "8 +", "eight", "8.0", "8" * 500, "J"])
-def test_a_token_that_does_not_fit_is_answered_and_changes_nothing(action: str) -> None:
-    env = holding(EZPoints(), 4, 8)
-    before = env._info()
-    observation, _, terminated, _, info = env.step(action)
-    listed = " ".join(before["legal_actions"])
-    assert observation == f"Unknown action: answer with one of {listed}. Cards: 4, 8. Target: 12. Formula:"
-    assert not terminated and info == {**before, "action_is_valid": False}
+def test_legal_tokens_keep_a_formula_within_reach() -> None:
+    for tokens, legal in LEGAL_TOKENS_KEEP_A_FORMULA_WITHIN_REACH:
+        env = holding(EZPoints(**POINTS24), 8, 13, 3, 8)
+        play(env, tokens)
+        assert sorted(env._info()["legal_actions"]) == sorted(legal)
+
+
+def test_a_token_that_does_not_fit_is_answered_and_changes_nothing() -> None:
+    for action in ["", "12", "9", "+", "(", "=", "8 +", "eight", "8.0", "8" * 500, "J"]:
+        env = holding(EZPoints(), 4, 8)
+        before = env._info()
+        observation, _, terminated, _, info = env.step(action)
+        listed = " ".join(before["legal_actions"])
+        assert observation == f"Unknown action: answer with one of {listed}. Cards: 4, 8. Target: 12. Formula:"
+        assert not terminated and info == {**before, "action_is_valid": False}
 
 
 def test_typographic_signs_are_tokens() -> None:
@@ -199,26 +199,26 @@ def test_tries_run_out() -> None:
     assert (terminated, truncated, info["success"]) == (False, True, 0)
 
 
-@pytest.mark.parametrize(
-    ("action", "note"),
-    [
-        ("", "answer with one formula of the cards with + *"),
-        ("4 - 8", "answer with one formula of the cards with + *"),
-        ("4 +", "answer with one formula of the cards with + *"),
-        ("4 + 8 = 13", "answer with one formula of the cards with + *"),
-        ("12", "use each of 4, 8 exactly once"),
-        ("4 + 4 + 4", "use each of 4, 8 exactly once"),
-        ("4 + 4", "use each of 4, 8 exactly once"),
-        ("4 + 8 " + " " * 300, "answer with one formula of the cards with + *"),
-        ("__import__('os')", "answer with one formula of the cards with + *"),
-        ("(" * 150, "answer with one formula of the cards with + *"),
-    ],
-)
-def test_text_that_is_no_formula_of_the_cards_is_answered(action: str, note: str) -> None:
-    env = holding(EZPoints(entry="formula"), 4, 8)
-    observation, _, terminated, _, info = env.step(action)
-    assert observation == f"Unknown action: {note}. Cards: 4, 8. Target: 12."
-    assert not terminated and not info["action_is_valid"]
+TEXT_THAT_IS_NO_FORMULA_OF_THE_CARDS_IS: list[tuple[str, str]] = [
+    ("", "answer with one formula of the cards with + *"),
+    ("4 - 8", "answer with one formula of the cards with + *"),
+    ("4 +", "answer with one formula of the cards with + *"),
+    ("4 + 8 = 13", "answer with one formula of the cards with + *"),
+    ("12", "use each of 4, 8 exactly once"),
+    ("4 + 4 + 4", "use each of 4, 8 exactly once"),
+    ("4 + 4", "use each of 4, 8 exactly once"),
+    ("4 + 8 " + " " * 300, "answer with one formula of the cards with + *"),
+    ("__import__('os')", "answer with one formula of the cards with + *"),
+    ("(" * 150, "answer with one formula of the cards with + *"),
+]
+
+
+def test_text_that_is_no_formula_of_the_cards_is_answered() -> None:
+    for action, note in TEXT_THAT_IS_NO_FORMULA_OF_THE_CARDS_IS:
+        env = holding(EZPoints(entry="formula"), 4, 8)
+        observation, _, terminated, _, info = env.step(action)
+        assert observation == f"Unknown action: {note}. Cards: 4, 8. Target: 12."
+        assert not terminated and not info["action_is_valid"]
 
 
 def test_formulas_of_two_cards_are_listed_and_all_valid() -> None:
@@ -267,24 +267,24 @@ def test_instructions_name_cards_target_operators_and_pictures() -> None:
     assert "whole formula" in EZPoints(entry="formula").instructions
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"cards": 5}, r"cards of .* \[2, 4\], got 5"),
-        ({"target": 0}, r"target of .* \[1, 1000\], got 0"),
-        ({"target": 150}, r"no hand of 2 cards that makes 150 with \+\*: pass more cards"),
-        ({"operators": ""}, r"some of '\+-\*/', each once, got ''"),
-        ({"operators": "++"}, r"each once, got '\+\+'"),
-        ({"operators": "+^"}, r"got '\+\^'"),
-        ({"faces": "tens"}, r"Did you mean 'ten'\?"),
-        ({"entry": "tokens"}, r"Did you mean 'token'\?"),
-        ({"max_turns": 5}, r"is 5, but a formula of 2 cards can have 6 tokens: pass max_turns=6"),
-        ({"solve_reward": float("inf")}, r"solve_reward of .* got inf"),
-    ],
-)
-def test_option_out_of_range_is_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        EZPoints(**options)
+OPTION_OUT_OF_RANGE_IS_REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"cards": 5}, r"cards of .* \[2, 4\], got 5"),
+    ({"target": 0}, r"target of .* \[1, 1000\], got 0"),
+    ({"target": 150}, r"no hand of 2 cards that makes 150 with \+\*: pass more cards"),
+    ({"operators": ""}, r"some of '\+-\*/', each once, got ''"),
+    ({"operators": "++"}, r"each once, got '\+\+'"),
+    ({"operators": "+^"}, r"got '\+\^'"),
+    ({"faces": "tens"}, r"Did you mean 'ten'\?"),
+    ({"entry": "tokens"}, r"Did you mean 'token'\?"),
+    ({"max_turns": 5}, r"is 5, but a formula of 2 cards can have 6 tokens: pass max_turns=6"),
+    ({"solve_reward": float("inf")}, r"solve_reward of .* got inf"),
+]
+
+
+def test_option_out_of_range_is_refused() -> None:
+    for options, message in OPTION_OUT_OF_RANGE_IS_REFUSED:
+        with pytest.raises(ConfigError, match=message):
+            EZPoints(**options)
 
 
 def test_a_target_that_no_four_cards_make_is_refused_at_the_reset() -> None:

@@ -242,22 +242,22 @@ def test_instructions_tell_of_the_slips() -> None:
     assert "slippery" not in FrozenLake().instructions
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"size": 2}, r"size of .* must be a whole number in \[3, 10\], got 2"),
-        ({"size": 11}, r"got 11"),
-        ({"hole_share": 0.6}, r"hole_share of .* must be a number in \[0\.0, 0\.5\], got 0\.6"),
-        ({"hole_share": -0.1}, r"got -0\.1"),
-        ({"slippery": 1}, r"slippery of .* must be True or False, got 1"),
-        ({"view": "picture"}, r"view of .* got 'picture'\."),
-        ({"max_turns": 0}, r"max_turns of .* got 0"),
-        ({"goal_reward": None}, r"goal_reward of .* got None"),
-    ],
-)
-def test_option_out_of_range_is_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        FrozenLake(**options)
+OPTION_OUT_OF_RANGE_IS_REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"size": 2}, r"size of .* must be a whole number in \[3, 10\], got 2"),
+    ({"size": 11}, r"got 11"),
+    ({"hole_share": 0.6}, r"hole_share of .* must be a number in \[0\.0, 0\.5\], got 0\.6"),
+    ({"hole_share": -0.1}, r"got -0\.1"),
+    ({"slippery": 1}, r"slippery of .* must be True or False, got 1"),
+    ({"view": "picture"}, r"view of .* got 'picture'\."),
+    ({"max_turns": 0}, r"max_turns of .* got 0"),
+    ({"goal_reward": None}, r"goal_reward of .* got None"),
+]
+
+
+def test_option_out_of_range_is_refused() -> None:
+    for options, message in OPTION_OUT_OF_RANGE_IS_REFUSED:
+        with pytest.raises(ValueError, match=message):
+            FrozenLake(**options)
 
 
 def test_a_lake_that_cannot_exist_is_named() -> None:

@@ -229,22 +229,22 @@ def test_the_player_stands_in_the_middle_of_the_window_wherever_it_is() -> None:
         env.step(next(move for move in MOVES if env._maze[env._player + offsets(7)[move]] == "_"))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"size": 5}, r"size of .* must be a whole number in \[7, 41\], got 5"),
-        ({"size": 12}, "must be odd, got 12"),
-        ({"loops": 1.5}, r"loops of .* must be a number in \[0\.0, 1\.0\], got 1\.5"),
-        ({"view": "bird"}, r"view of .* got 'bird'"),
-        ({"radius": 0}, "radius of .* got 0"),
-        ({"min_moves": 12}, r"min_moves of .* \[1, 11\], got 12"),
-        ({"goal_reward": "1"}, "goal_reward of .* got '1'"),
-        ({"sise": 7}, "Did you mean 'size'"),
-    ],
-)
-def test_option_out_of_range_is_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Maze(**options)
+OPTION_OUT_OF_RANGE_IS_REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"size": 5}, r"size of .* must be a whole number in \[7, 41\], got 5"),
+    ({"size": 12}, "must be odd, got 12"),
+    ({"loops": 1.5}, r"loops of .* must be a number in \[0\.0, 1\.0\], got 1\.5"),
+    ({"view": "bird"}, r"view of .* got 'bird'"),
+    ({"radius": 0}, "radius of .* got 0"),
+    ({"min_moves": 12}, r"min_moves of .* \[1, 11\], got 12"),
+    ({"goal_reward": "1"}, "goal_reward of .* got '1'"),
+    ({"sise": 7}, "Did you mean 'size'"),
+]
+
+
+def test_option_out_of_range_is_refused() -> None:
+    for options, message in OPTION_OUT_OF_RANGE_IS_REFUSED:
+        with pytest.raises(ValueError, match=message):
+            Maze(**options)
 
 
 def test_a_named_task_and_an_ended_episode_are_refused() -> None:

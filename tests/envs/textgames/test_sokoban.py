@@ -138,28 +138,28 @@ def test_render_shows_the_grid_whatever_the_observation() -> None:
     assert env.render() == env.instance
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"size": 4}, r"size of .* must be a whole number in \[5, 12\], got 4"),
-        ({"size": 13}, r"\[5, 12\], got 13"),
-        ({"size": 6.0}, r"whole number in \[5, 12\], got 6\.0"),
-        ({"boxes": 0}, r"boxes of .* \[1, 5\], got 0"),
-        ({"boxes": 6}, r"\[1, 5\], got 6"),
-        ({"size": 5, "boxes": 4}, r"\[1, 3\], got 4"),
-        ({"max_turns": 0}, r"max_turns of .* got 0"),
-        ({"max_moves": 31}, r"max_moves of .* \[1, 30\], got 31"),
-        ({"min_moves": 16}, r"min_moves of .* \[1, 15\], got 16"),
-        ({"view": "grit"}, r"view of .* got 'grit'\. Did you mean 'grid'\?"),
-        ({"split": "tset"}, r"no split 'tset'\. Did you mean 'test'\?"),
-        ({"step_reward": float("nan")}, r"step_reward of .* got nan"),
-        ({"box_reward": "1"}, r"box_reward of .* got '1'"),
-        ({"solve_reward": True}, r"solve_reward of .* got True"),
-    ],
-)
-def test_option_out_of_range_is_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Sokoban(**options)
+OPTION_OUT_OF_RANGE_IS_REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"size": 4}, r"size of .* must be a whole number in \[5, 12\], got 4"),
+    ({"size": 13}, r"\[5, 12\], got 13"),
+    ({"size": 6.0}, r"whole number in \[5, 12\], got 6\.0"),
+    ({"boxes": 0}, r"boxes of .* \[1, 5\], got 0"),
+    ({"boxes": 6}, r"\[1, 5\], got 6"),
+    ({"size": 5, "boxes": 4}, r"\[1, 3\], got 4"),
+    ({"max_turns": 0}, r"max_turns of .* got 0"),
+    ({"max_moves": 31}, r"max_moves of .* \[1, 30\], got 31"),
+    ({"min_moves": 16}, r"min_moves of .* \[1, 15\], got 16"),
+    ({"view": "grit"}, r"view of .* got 'grit'\. Did you mean 'grid'\?"),
+    ({"split": "tset"}, r"no split 'tset'\. Did you mean 'test'\?"),
+    ({"step_reward": float("nan")}, r"step_reward of .* got nan"),
+    ({"box_reward": "1"}, r"box_reward of .* got '1'"),
+    ({"solve_reward": True}, r"solve_reward of .* got True"),
+]
+
+
+def test_option_out_of_range_is_refused() -> None:
+    for options, message in OPTION_OUT_OF_RANGE_IS_REFUSED:
+        with pytest.raises(ValueError, match=message):
+            Sokoban(**options)
 
 
 def test_impossible_solution_length_is_named() -> None:

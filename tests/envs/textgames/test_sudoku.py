@@ -60,15 +60,28 @@ def test_moves_may_be_written_with_other_separators(action: str) -> None:
     assert starting(Sudoku(4)).step(action)[4]["action_is_valid"]
 
 
-@pytest.mark.parametrize(
-    "action", ["", "1 4", "144", "1 4 5", "5 1 1", "0 1 1", "1 4 4 4", "a b c", "١ ٤ ٤", "1 4 4.", "9" * 5000]
-)
-def test_text_that_is_no_move_is_answered(action: str) -> None:
-    env = starting(Sudoku(4))
-    observation, _, terminated, _, info = env.step(action)
-    note = "Unknown action: answer with row, column and value, each from 1 to 4, for example 1 2 3."
-    assert observation == f"{note}\n{grid_text(PUZZLE, 4)}"
-    assert not terminated and not info["action_is_valid"] and info["anchor"] == grid_text(PUZZLE, 4)
+TEXT_THAT_IS_NO_MOVE_IS_ANSWERED: list[str] = [
+    "",
+    "1 4",
+    "144",
+    "1 4 5",
+    "5 1 1",
+    "0 1 1",
+    "1 4 4 4",
+    "a b c",
+    "١ ٤ ٤",
+    "1 4 4.",
+    "9" * 5000,
+]
+
+
+def test_text_that_is_no_move_is_answered() -> None:
+    for action in TEXT_THAT_IS_NO_MOVE_IS_ANSWERED:
+        env = starting(Sudoku(4))
+        observation, _, terminated, _, info = env.step(action)
+        note = "Unknown action: answer with row, column and value, each from 1 to 4, for example 1 2 3."
+        assert observation == f"{note}\n{grid_text(PUZZLE, 4)}"
+        assert not terminated and not info["action_is_valid"] and info["anchor"] == grid_text(PUZZLE, 4)
 
 
 @pytest.mark.parametrize(
@@ -236,20 +249,20 @@ def test_turn_limit_is_twice_the_empty_cells_or_what_is_asked_for() -> None:
     assert (terminated, truncated, info["success"]) == (False, True, 0)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"size": 5}, r"size of .* must be one of 4, 6, 9, got 5"),
-        ({"size": True}, r"must be one of 4, 6, 9, got True"),
-        ({"size": 9, "clues": 31}, r"clues of .* must be a whole number in \[32, 80\], got 31"),
-        ({"size": 4, "clues": 16}, r"\[5, 15\], got 16"),
-        ({"clues": "many"}, r"got 'many'"),
-        ({"wrong": "kept"}, r"Did you mean 'keep'\?"),
-        ({"max_turns": 35}, r"is 35, but 45 clues leave 36 empty cells: pass max_turns=36 or more, or more clues"),
-        ({"fill_reward": float("nan")}, r"fill_reward of .* got nan"),
-        ({"image": 1}, r"image of .* must be True or False, got 1"),
-    ],
-)
-def test_option_out_of_range_is_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Sudoku(**options)
+OPTION_OUT_OF_RANGE_IS_REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"size": 5}, r"size of .* must be one of 4, 6, 9, got 5"),
+    ({"size": True}, r"must be one of 4, 6, 9, got True"),
+    ({"size": 9, "clues": 31}, r"clues of .* must be a whole number in \[32, 80\], got 31"),
+    ({"size": 4, "clues": 16}, r"\[5, 15\], got 16"),
+    ({"clues": "many"}, r"got 'many'"),
+    ({"wrong": "kept"}, r"Did you mean 'keep'\?"),
+    ({"max_turns": 35}, r"is 35, but 45 clues leave 36 empty cells: pass max_turns=36 or more, or more clues"),
+    ({"fill_reward": float("nan")}, r"fill_reward of .* got nan"),
+    ({"image": 1}, r"image of .* must be True or False, got 1"),
+]
+
+
+def test_option_out_of_range_is_refused() -> None:
+    for options, message in OPTION_OUT_OF_RANGE_IS_REFUSED:
+        with pytest.raises(ValueError, match=message):
+            Sudoku(**options)

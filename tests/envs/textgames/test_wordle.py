@@ -53,12 +53,12 @@ def test_board_of_a_fresh_game_names_no_letter_as_known() -> None:
     assert str(env.render()).startswith("in the word: none\nnot in the word: none\nnot tried: a b c")
 
 
-@pytest.mark.parametrize("action", ["", "apples", "app", "a pple", "ápple", "1pple", "app\x00e", "<apple>", "x" * 5000])
-def test_text_that_is_no_word_is_answered(action: str) -> None:
-    env = hiding(Wordle(), "speed")
-    observation, _, terminated, _, info = env.step(action)
-    assert observation == "Unknown action: answer with one word of 5 letters."
-    assert not terminated and not info["action_is_valid"] and info["anchor"] == "no guess yet"
+def test_text_that_is_no_word_is_answered() -> None:
+    for action in ["", "apples", "app", "a pple", "ápple", "1pple", "app\x00e", "<apple>", "x" * 5000]:
+        env = hiding(Wordle(), "speed")
+        observation, _, terminated, _, info = env.step(action)
+        assert observation == "Unknown action: answer with one word of 5 letters."
+        assert not terminated and not info["action_is_valid"] and info["anchor"] == "no guess yet"
 
 
 def test_words_outside_of_the_list_are_refused_or_allowed_by_option() -> None:

@@ -32,32 +32,42 @@ def test_values_come_back_as_they_were(value: Any) -> None:
     assert type(back) is type(value)
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "expected"),
-    [([1], (1,), False), (0.3, 0.1 + 0.2, True), (1, 1.0, True), ("1", 1, False), ({1: [0.5]}, {1: [0.5]}, True),
-     ({1: 2}, {1: 3}, False), ({1}, {1, 2}, False), (float("nan"), float("nan"), True), ([1.0, 2], [1, 2.0], True),
-     ("1.0", 1.0, False), ([1], [1, 2], False)],
-)  # fmt: skip
-def test_values_are_compared(first: Any, second: Any, expected: bool) -> None:
-    assert same(first, second) is same(second, first) is expected
+VALUES_ARE_COMPARED: list[tuple[Any, Any, bool]] = [
+    ([1], (1,), False),
+    (0.3, 0.1 + 0.2, True),
+    (1, 1.0, True),
+    ("1", 1, False),
+    ({1: [0.5]}, {1: [0.5]}, True),
+    ({1: 2}, {1: 3}, False),
+    ({1}, {1, 2}, False),
+    (float("nan"), float("nan"), True),
+    ([1.0, 2], [1, 2.0], True),
+    ("1.0", 1.0, False),
+    ([1], [1, 2], False),
+]
 
 
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
-        ("assert f(1, 'a') == [1.5]", ((1, "a"), [1.5])),
-        ("assert f(-1) is None", ((-1,), None)),
-        ("assert f((1,)), 'message'", (((1,),), True)),
-        ("assert g(1) == 2", None),
-        ("assert f(x) == 2", None),
-        ("assert f(a=1) == 2", None),
-        ("assert abs(f(1) - 2) < 3", None),
-        ("assert f(1) == __import__('os').getpid()", None),
-        ("f(1)", None),
-    ],
-)
-def test_assertions_are_read_and_never_run(line: str, found: Any) -> None:
-    assert read_test(ast.parse(line).body[0], "f") == found
+def test_values_are_compared() -> None:
+    for first, second, expected in VALUES_ARE_COMPARED:
+        assert same(first, second) is same(second, first) is expected
+
+
+ASSERTIONS_ARE_READ_AND_NEVER_RUN: list[tuple[str, Any]] = [
+    ("assert f(1, 'a') == [1.5]", ((1, "a"), [1.5])),
+    ("assert f(-1) is None", ((-1,), None)),
+    ("assert f((1,)), 'message'", (((1,),), True)),
+    ("assert g(1) == 2", None),
+    ("assert f(x) == 2", None),
+    ("assert f(a=1) == 2", None),
+    ("assert abs(f(1) - 2) < 3", None),
+    ("assert f(1) == __import__('os').getpid()", None),
+    ("f(1)", None),
+]
+
+
+def test_assertions_are_read_and_never_run() -> None:
+    for line, found in ASSERTIONS_ARE_READ_AND_NEVER_RUN:
+        assert read_test(ast.parse(line).body[0], "f") == found
 
 
 @pytest.mark.parametrize("text", ['{"prompt": "x"}', '{"tests": ["assert ("], "prompt": "", "reference": ""}', "[1]"])

@@ -305,24 +305,24 @@ def test_a_set_of_one_s_own_is_read_and_a_damaged_one_refused(tmp_path: Path) ->
             MathPython(dataset=f"bad{number}", folder=str(tmp_path), split="test", tool=False)
 
 
-@pytest.mark.parametrize(
-    ("text", "form", "tool", "content"),
-    [
-        ("<python>\n  x = 1\n</python>", "tags", "python", "  x = 1"),
-        (r"\boxed{1} <python>2</python>", "tags", "answer", "1"),
-        (r"<python>2</python> \boxed{1}", "tags", "python", "2"),
-        (r"\boxed{1", "tags", "", ""),
-        ('x {"tool": "python", "code": "1"}', "json", "python", "1"),
-        ('{"tool": "python", "code": 1}', "json", "", ""),
-        ('{"tool": "python", "code": "1", "more": 2}', "json", "", ""),
-        ('{"tool": "rm", "code": "1"}', "json", "", ""),
-        ('{"a": ' * 10_000, "json", "", ""),
-        ("[1]", "json", "", ""),
-    ],
-)
-def test_calls_are_read(text: str, form: str, tool: str, content: str) -> None:
-    call = read(text, form)
-    assert (call.tool, call.content) == (tool, content) and bool(call.problem) == (not tool)
+CALLS_ARE_READ: list[tuple[str, str, str, str]] = [
+    ("<python>\n  x = 1\n</python>", "tags", "python", "  x = 1"),
+    (r"\boxed{1} <python>2</python>", "tags", "answer", "1"),
+    (r"<python>2</python> \boxed{1}", "tags", "python", "2"),
+    (r"\boxed{1", "tags", "", ""),
+    ('x {"tool": "python", "code": "1"}', "json", "python", "1"),
+    ('{"tool": "python", "code": 1}', "json", "", ""),
+    ('{"tool": "python", "code": "1", "more": 2}', "json", "", ""),
+    ('{"tool": "rm", "code": "1"}', "json", "", ""),
+    ('{"a": ' * 10_000, "json", "", ""),
+    ("[1]", "json", "", ""),
+]
+
+
+def test_calls_are_read() -> None:
+    for text, form, tool, content in CALLS_ARE_READ:
+        call = read(text, form)
+        assert (call.tool, call.content) == (tool, content) and bool(call.problem) == (not tool)
 
 
 def test_output_is_shown_harmless_and_whole_where_it_is_short() -> None:

@@ -28,27 +28,27 @@ def test_a_function_is_told_by_name_docstring_and_types() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("kind", "schema"),
-    [
-        (str, {"type": "string"}),
-        (float, {"type": "number"}),
-        (bool, {"type": "boolean"}),
-        (int | None, {"anyOf": [{"type": "integer"}, {"type": "null"}]}),
-        (list[list[str]], {"type": "array", "items": {"type": "array", "items": {"type": "string"}}}),
-        (Sequence[int], {"type": "array", "items": {"type": "integer"}}),
-        (tuple[int, ...], {"type": "array", "items": {"type": "integer"}}),
-        (dict[str, int], {"type": "object", "additionalProperties": {"type": "integer"}}),
-        (Mapping[str, Any], {"type": "object", "additionalProperties": {}}),
-        (Literal["a", 2], {"enum": ["a", 2]}),
-        (Annotated[int, "hm"], {"type": "integer"}),
-        (dict, {"type": "object"}),
-        (list, {"type": "array"}),
-        (Any, {}),
-    ],
-)
-def test_types_become_schemas(kind: Any, schema: dict[str, Any]) -> None:
-    assert schema_of(kind, "x") == schema
+TYPES_BECOME_SCHEMAS: list[tuple[Any, dict[str, Any]]] = [
+    (str, {"type": "string"}),
+    (float, {"type": "number"}),
+    (bool, {"type": "boolean"}),
+    (int | None, {"anyOf": [{"type": "integer"}, {"type": "null"}]}),
+    (list[list[str]], {"type": "array", "items": {"type": "array", "items": {"type": "string"}}}),
+    (Sequence[int], {"type": "array", "items": {"type": "integer"}}),
+    (tuple[int, ...], {"type": "array", "items": {"type": "integer"}}),
+    (dict[str, int], {"type": "object", "additionalProperties": {"type": "integer"}}),
+    (Mapping[str, Any], {"type": "object", "additionalProperties": {}}),
+    (Literal["a", 2], {"enum": ["a", 2]}),
+    (Annotated[int, "hm"], {"type": "integer"}),
+    (dict, {"type": "object"}),
+    (list, {"type": "array"}),
+    (Any, {}),
+]
+
+
+def test_types_become_schemas() -> None:
+    for kind, schema in TYPES_BECOME_SCHEMAS:
+        assert schema_of(kind, "x") == schema
 
 
 @pytest.mark.parametrize("kind", [None, object, dict[int, str], tuple[int, str], Callable[[], int], bytes, set[int]])
@@ -90,40 +90,40 @@ def test_texts_and_objects_are_tools_too() -> None:
     assert tool_of(made) is made and tool_of(tool_examples.add)(a=1) == 2
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        ({"a": 1}, ""),
-        ({"a": 1, "b": 2}, ""),
-        ({}, "a missing"),
-        ({"a": "1"}, "a must be integer"),
-        ({"a": True}, "a must be integer"),
-        ({"a": 1.5}, "a must be integer"),
-        ({"a": None}, "a must be integer"),
-        ({"a": 1, "c": 2}, "there is no argument 'c'"),
-    ],
-)
-def test_arguments_are_checked(arguments: dict[str, Any], told: str) -> None:
-    found = problem_with(arguments, tool_of(tool_examples.add).parameters)
-    assert found.startswith(told) and bool(found) == bool(told)
+ARGUMENTS_ARE_CHECKED: list[tuple[dict[str, Any], str]] = [
+    ({"a": 1}, ""),
+    ({"a": 1, "b": 2}, ""),
+    ({}, "a missing"),
+    ({"a": "1"}, "a must be integer"),
+    ({"a": True}, "a must be integer"),
+    ({"a": 1.5}, "a must be integer"),
+    ({"a": None}, "a must be integer"),
+    ({"a": 1, "c": 2}, "there is no argument 'c'"),
+]
 
 
-@pytest.mark.parametrize(
-    ("value", "schema", "is_fine"),
-    [
-        (["a", "b"], {"type": "array", "items": {"type": "string"}}, True),
-        (["a", 1], {"type": "array", "items": {"type": "string"}}, False),
-        (5, {"type": "integer", "minimum": 1, "maximum": 4}, False),
-        (4, {"type": "integer", "minimum": 1, "maximum": 4}, True),
-        (None, {"type": ["string", "null"]}, True),
-        ("c", {"enum": ["a", "b"]}, False),
-        (1, {"anyOf": [{"type": "string"}, {"type": "integer"}]}, True),
-        (1.5, {"anyOf": [{"type": "string"}, {"type": "integer"}]}, False),
-        ({"x": {"y": 1}}, {"type": "object", "additionalProperties": {"type": "string"}}, False),
-    ],
-)
-def test_values_fit_schemas_or_not(value: Any, schema: dict[str, Any], is_fine: bool) -> None:
-    assert (problem_with(value, schema) == "") == is_fine
+def test_arguments_are_checked() -> None:
+    for arguments, told in ARGUMENTS_ARE_CHECKED:
+        found = problem_with(arguments, tool_of(tool_examples.add).parameters)
+        assert found.startswith(told) and bool(found) == bool(told)
+
+
+VALUES_FIT_SCHEMAS_OR_NOT: list[tuple[Any, dict[str, Any], bool]] = [
+    (["a", "b"], {"type": "array", "items": {"type": "string"}}, True),
+    (["a", 1], {"type": "array", "items": {"type": "string"}}, False),
+    (5, {"type": "integer", "minimum": 1, "maximum": 4}, False),
+    (4, {"type": "integer", "minimum": 1, "maximum": 4}, True),
+    (None, {"type": ["string", "null"]}, True),
+    ("c", {"enum": ["a", "b"]}, False),
+    (1, {"anyOf": [{"type": "string"}, {"type": "integer"}]}, True),
+    (1.5, {"anyOf": [{"type": "string"}, {"type": "integer"}]}, False),
+    ({"x": {"y": 1}}, {"type": "object", "additionalProperties": {"type": "string"}}, False),
+]
+
+
+def test_values_fit_schemas_or_not() -> None:
+    for value, schema, is_fine in VALUES_FIT_SCHEMAS_OR_NOT:
+        assert (problem_with(value, schema) == "") == is_fine
 
 
 json_values = st.recursive(

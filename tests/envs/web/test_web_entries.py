@@ -44,16 +44,16 @@ REWRITTEN = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "text", "entry"), REWRITTEN)
-def test_texts_are_rewritten_as_the_field_takes_them(kind: str, text: str, entry: str | None) -> None:
-    assert rewritten(kind, text) == entry
-    assert entry is None or rewritten(kind, entry) == entry
+def test_texts_are_rewritten_as_the_field_takes_them() -> None:
+    for kind, text, entry in REWRITTEN:
+        assert rewritten(kind, text) == entry
+        assert entry is None or rewritten(kind, entry) == entry
 
 
-@pytest.mark.parametrize("kind", FORMS)
-def test_hostile_texts_are_no_entries(kind: str) -> None:
-    for text in ("1" * 2000, "1/" * 900, "\u0661\u0662", "1e" * 900, "rgb(" * 400, " " * 1999 + "x"):
-        assert rewritten(kind, text) in (None, text)
+def test_hostile_texts_are_no_entries() -> None:
+    for kind in FORMS:
+        for text in ("1" * 2000, "1/" * 900, "\u0661\u0662", "1e" * 900, "rgb(" * 400, " " * 1999 + "x"):
+            assert rewritten(kind, text) in (None, text)
 
 
 PAGE = """<!doctype html><title>t</title><body style="margin:0">

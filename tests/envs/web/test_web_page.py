@@ -102,61 +102,61 @@ def test_small_things_about_nodes() -> None:
     assert quoted('say "a" or "b c"') == ("a", "b c")
 
 
-@pytest.mark.parametrize(
-    ("text", "action"),
-    [
-        ("click 3", Action("click", 3)),
-        ("  CLICK [3] ", Action("click", 3)),
-        ("click 3,4", Action("click", (3.0, 4.0))),
-        ("click (3.5, -4)", Action("click", (3.5, -4.0))),
-        ("dblclick 2", Action("dblclick", 2)),
-        ("hover 1,1", Action("hover", (1.0, 1.0))),
-        ("focus 2", Action("focus", 2)),
-        ("fill 2 two words", Action("fill", 2, text="two words")),
-        ('fill 2 " kept "', Action("fill", 2, text=" kept ")),
-        ("fill 2", Action("fill", 2, text="")),
-        ('fill [2] ""', Action("fill", 2, text="")),
-        ("fill 2 two\nlines", Action("fill", 2, text="two\nlines")),
-        ("select 4 a | b", Action("select", 4, text="a | b")),
-        ("type x y", Action("type", text="x y")),
-        ("press Control+a", Action("press", text="Control+a")),
-        ("drag 1 to 2", Action("drag", 1, 2)),
-        ("drag 1,2 to [7]", Action("drag", (1.0, 2.0), 7)),
-        ("scroll down", Action("scroll", 0, text="down")),
-        ("scroll [9] UP", Action("scroll", 9, text="up")),
-        ("back", Action("back")),
-        ("wait", Action("wait")),
-    ],
-)
-def test_an_action_is_read(text: str, action: Action) -> None:
-    assert read(text) == action
+AN_ACTION_IS_READ: list[tuple[str, Action]] = [
+    ("click 3", Action("click", 3)),
+    ("  CLICK [3] ", Action("click", 3)),
+    ("click 3,4", Action("click", (3.0, 4.0))),
+    ("click (3.5, -4)", Action("click", (3.5, -4.0))),
+    ("dblclick 2", Action("dblclick", 2)),
+    ("hover 1,1", Action("hover", (1.0, 1.0))),
+    ("focus 2", Action("focus", 2)),
+    ("fill 2 two words", Action("fill", 2, text="two words")),
+    ('fill 2 " kept "', Action("fill", 2, text=" kept ")),
+    ("fill 2", Action("fill", 2, text="")),
+    ('fill [2] ""', Action("fill", 2, text="")),
+    ("fill 2 two\nlines", Action("fill", 2, text="two\nlines")),
+    ("select 4 a | b", Action("select", 4, text="a | b")),
+    ("type x y", Action("type", text="x y")),
+    ("press Control+a", Action("press", text="Control+a")),
+    ("drag 1 to 2", Action("drag", 1, 2)),
+    ("drag 1,2 to [7]", Action("drag", (1.0, 2.0), 7)),
+    ("scroll down", Action("scroll", 0, text="down")),
+    ("scroll [9] UP", Action("scroll", 9, text="up")),
+    ("back", Action("back")),
+    ("wait", Action("wait")),
+]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "click",
-        "click x",
-        "click 1 2",
-        "click -1",
-        "dblclick 1,2",
-        "focus 1,2",
-        "select 4",
-        "drag 1",
-        "drag 1 to",
-        "scroll sideways",
-        "press a b",
-        "evaluate alert(1)",
-        "goto http://example.com",
-        "window.x = 1",
-        "fill two words",
-        "back back",
-        "type x" * LONGEST_TEXT,
-    ],
-)
-def test_what_is_no_action_is_not_read(text: str) -> None:
-    assert read(text) is None
+def test_an_action_is_read() -> None:
+    for text, action in AN_ACTION_IS_READ:
+        assert read(text) == action
+
+
+WHAT_IS_NO_ACTION_IS_NOT_READ: list[str] = [
+    "",
+    "click",
+    "click x",
+    "click 1 2",
+    "click -1",
+    "dblclick 1,2",
+    "focus 1,2",
+    "select 4",
+    "drag 1",
+    "drag 1 to",
+    "scroll sideways",
+    "press a b",
+    "evaluate alert(1)",
+    "goto http://example.com",
+    "window.x = 1",
+    "fill two words",
+    "back back",
+    "type x" * LONGEST_TEXT,
+]
+
+
+def test_what_is_no_action_is_not_read() -> None:
+    for text in WHAT_IS_NO_ACTION_IS_NOT_READ:
+        assert read(text) is None
 
 
 @given(st.text(max_size=60))

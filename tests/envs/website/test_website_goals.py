@@ -56,25 +56,25 @@ def test_the_oracle_reaches_every_goal_in_5_to_30_turns_on_short_pages(site: str
     assert min(lengths) >= 5 and max(lengths) <= 30, lengths
 
 
-@pytest.mark.parametrize(("site", "kind"), PAIRS)
-def test_goals_ask_for_what_is_not_so_yet_in_words_of_their_own(site: str, kind: str) -> None:
+def test_goals_ask_for_what_is_not_so_yet_in_words_of_their_own() -> None:
     """Nothing that is wanted holds at the beginning, and different goals read differently."""
-    texts: Counter[str] = Counter()
-    for world in range(40):
-        held = world_of(site, world)
-        for number in range(4):
-            goal = goal_of(Instance(site, world, kind, number))
-            if goal is None:
-                continue
-            texts[f"{world} {goal.text}"] += 1
-            assert len(goal.text) < 220 and goal.wants
-            assert judge(goal.wants, [], held, SITES[site].schema) == Verdict((False,) * len(goal.wants), 0)
-            for wanted in goal.wants:
-                row = next((row for row in held.tables[wanted.table] if row[0] == wanted.id), None)
-                cells = dict(zip(("id", *SITES[site].schema[wanted.table]), row, strict=True)) if row else {}
-                assert (row is not None) == bool(wanted.id)
-                assert not wanted.id or all(cells[name] != value for name, value in wanted.cells.items())
-    assert len(texts) >= 15
+    for site, kind in PAIRS:
+        texts: Counter[str] = Counter()
+        for world in range(40):
+            held = world_of(site, world)
+            for number in range(4):
+                goal = goal_of(Instance(site, world, kind, number))
+                if goal is None:
+                    continue
+                texts[f"{world} {goal.text}"] += 1
+                assert len(goal.text) < 220 and goal.wants
+                assert judge(goal.wants, [], held, SITES[site].schema) == Verdict((False,) * len(goal.wants), 0)
+                for wanted in goal.wants:
+                    row = next((row for row in held.tables[wanted.table] if row[0] == wanted.id), None)
+                    cells = dict(zip(("id", *SITES[site].schema[wanted.table]), row, strict=True)) if row else {}
+                    assert (row is not None) == bool(wanted.id)
+                    assert not wanted.id or all(cells[name] != value for name, value in wanted.cells.items())
+        assert len(texts) >= 15
 
 
 def test_worlds_differ_and_are_made_the_same_again() -> None:

@@ -56,33 +56,33 @@ def test_reference_sizes_have_the_reference_roles() -> None:
     assert counted == {5: [1, 1, 1, 2], 6: [2, 1, 1, 2], 7: [2, 1, 1, 3], 8: [2, 1, 1, 4], 9: [3, 1, 1, 4]}
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"num_seats": 4}, "werewolf needs 5 to 15 seats, got 4."),
-        ({"num_seats": 16}, "werewolf needs 5 to 15 seats, got 16."),
-        ({"num_seats": 7.0}, "werewolf needs 5 to 15 seats, got 7.0."),
-        ({"roles": [W, S, D, V]}, "werewolf needs 5 to 15 seats, got 4."),
-        ({"num_seats": 6, "roles": [W, S, D, V, V]}, "werewolf with 6 seats needs a list of 6 roles, got"),
-        ({"roles": [W, S, D, V, "witch"]}, "werewolf has no role 'witch'. Known: doctor, seer, villager, werewolf."),
-        ({"roles": [W, S, D, V, "vilager"]}, "Did you mean 'villager'?"),
-        ({"roles": [W, S, S, V, V]}, "werewolf has at most one seer, got 2"),
-        ({"roles": [V, S, D, V, V]}, "werewolf needs at least one werewolf and more others than werewolves"),
-        ({"roles": [W, W, W, S, D, V]}, "werewolf needs at least one werewolf and more others than werewolves"),
-        ({"tie": "lot"}, "werewolf knows no tie='lot'. Known: none, random, runoff."),
-        ({"talk_protocol": "seat_ordr"}, "Did you mean 'seat_order'?"),
-        ({"talk_rounds": -1}, "talk_rounds of werewolf must be a whole number of at least 0, got -1."),
-        ({"max_days": 0}, "max_days of werewolf must be a whole number of at least 1, got 0."),
-        ({"bid_turns": True}, "bid_turns of werewolf must be a whole number of at least 0, got True."),
-        ({"doctor_self": 1}, "doctor_self of werewolf must be True or False, got 1."),
-        ({"exile": "majority", "tie": "random"}, "exile='majority' leaves no tie to decide"),
-        ({"seats": 7}, "Werewolf has no option 'seats'."),
-    ],
-)
-def test_options_out_of_range_are_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError) as refused:
-        Werewolf(**options)
-    assert message in str(refused.value)
+OPTIONS_OUT_OF_RANGE_ARE_REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"num_seats": 4}, "werewolf needs 5 to 15 seats, got 4."),
+    ({"num_seats": 16}, "werewolf needs 5 to 15 seats, got 16."),
+    ({"num_seats": 7.0}, "werewolf needs 5 to 15 seats, got 7.0."),
+    ({"roles": [W, S, D, V]}, "werewolf needs 5 to 15 seats, got 4."),
+    ({"num_seats": 6, "roles": [W, S, D, V, V]}, "werewolf with 6 seats needs a list of 6 roles, got"),
+    ({"roles": [W, S, D, V, "witch"]}, "werewolf has no role 'witch'. Known: doctor, seer, villager, werewolf."),
+    ({"roles": [W, S, D, V, "vilager"]}, "Did you mean 'villager'?"),
+    ({"roles": [W, S, S, V, V]}, "werewolf has at most one seer, got 2"),
+    ({"roles": [V, S, D, V, V]}, "werewolf needs at least one werewolf and more others than werewolves"),
+    ({"roles": [W, W, W, S, D, V]}, "werewolf needs at least one werewolf and more others than werewolves"),
+    ({"tie": "lot"}, "werewolf knows no tie='lot'. Known: none, random, runoff."),
+    ({"talk_protocol": "seat_ordr"}, "Did you mean 'seat_order'?"),
+    ({"talk_rounds": -1}, "talk_rounds of werewolf must be a whole number of at least 0, got -1."),
+    ({"max_days": 0}, "max_days of werewolf must be a whole number of at least 1, got 0."),
+    ({"bid_turns": True}, "bid_turns of werewolf must be a whole number of at least 0, got True."),
+    ({"doctor_self": 1}, "doctor_self of werewolf must be True or False, got 1."),
+    ({"exile": "majority", "tie": "random"}, "exile='majority' leaves no tie to decide"),
+    ({"seats": 7}, "Werewolf has no option 'seats'."),
+]
+
+
+def test_options_out_of_range_are_refused() -> None:
+    for options, message in OPTIONS_OUT_OF_RANGE_ARE_REFUSED:
+        with pytest.raises(ConfigError) as refused:
+            Werewolf(**options)
+        assert message in str(refused.value)
 
 
 @pytest.mark.parametrize(

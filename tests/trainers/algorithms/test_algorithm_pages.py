@@ -62,9 +62,9 @@ def test_the_table_is_that_of_the_code() -> None:
     assert written == table(), "run: python tests/trainers/algorithms/test_algorithm_pages.py"
 
 
-@pytest.mark.parametrize("name", sorted(ALGORITHMS))
-def test_every_method_names_its_source(name: str) -> None:
-    assert source(name), f"the docstring of {ALGORITHMS[name].__module__} names no paper and no repository"
+def test_every_method_names_its_source() -> None:
+    for name in sorted(ALGORITHMS):
+        assert source(name), f"the docstring of {ALGORITHMS[name].__module__} names no paper and no repository"
 
 
 def sections(text: str) -> set[str]:
@@ -73,13 +73,13 @@ def sections(text: str) -> set[str]:
     return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("name", ["README", *PAGES])
-def test_links_between_pages_lead_somewhere(name: str) -> None:
-    text = (FOLDER / f"{name}.md").read_text("utf8")
-    for target, anchor in re.findall(r"\]\(([\w.]*\.md)?(?:#([\w-]+))?\)", text):
-        path = FOLDER / (target or f"{name}.md")
-        assert path.exists(), target
-        assert not anchor or anchor in sections(path.read_text("utf8")), anchor
+def test_links_between_pages_lead_somewhere() -> None:
+    for name in ["README", *PAGES]:
+        text = (FOLDER / f"{name}.md").read_text("utf8")
+        for target, anchor in re.findall(r"\]\(([\w.]*\.md)?(?:#([\w-]+))?\)", text):
+            path = FOLDER / (target or f"{name}.md")
+            assert path.exists(), target
+            assert not anchor or anchor in sections(path.read_text("utf8")), anchor
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -97,26 +97,26 @@ def test_a_page_has_formula_source_choices_settings_metrics_and_a_command_that_w
         assert name in parse_train(command.split())[0].algorithm.split("+")
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_the_metrics_and_settings_of_a_page_exist(name: str) -> None:
+def test_the_metrics_and_settings_of_a_page_exist() -> None:
     """Metrics of the credit are those that the method gives; settings between backticks are fields or their values."""
-    import algorithm_batches as properties
+    for name in PAGES:
+        import algorithm_batches as properties
 
-    text = (FOLDER / f"{name}.md").read_text("utf8")
-    algorithm = properties.made(name)
-    batch = properties.batch_of(algorithm, algorithm.collect(lambda **kinds: properties.episodes()))
-    metrics = text.partition("**Metrics.**")[2]
-    own = {metric for metric in batch.credit.metrics if "/" not in metric}
-    of_base: set[str] = set()
-    if isinstance(algorithm, Modifier):
-        of_base = set(properties.batch_of(algorithm.base, properties.episodes()).credit.metrics)
-    assert set(re.findall(r"`credit/(\w+)`", metrics)) == own - of_base
-    output = algorithm.loss(batch.inputs(batch.by_turn()))
-    logged = {*output.metrics, *output.terms}
-    assert set(re.findall(r"`loss/(\w+)`", metrics)) <= logged
-    fields = {field.name for field in dataclasses.fields(ALGORITHMS[name].Config)}
-    settings = text.partition("**Settings.**")[2].partition("**Metrics.**")[0]
-    assert {word for word in re.findall(r"`(\w+)`", settings) if "_" in word} <= fields
+        text = (FOLDER / f"{name}.md").read_text("utf8")
+        algorithm = properties.made(name)
+        batch = properties.batch_of(algorithm, algorithm.collect(lambda **kinds: properties.episodes()))
+        metrics = text.partition("**Metrics.**")[2]
+        own = {metric for metric in batch.credit.metrics if "/" not in metric}
+        of_base: set[str] = set()
+        if isinstance(algorithm, Modifier):
+            of_base = set(properties.batch_of(algorithm.base, properties.episodes()).credit.metrics)
+        assert set(re.findall(r"`credit/(\w+)`", metrics)) == own - of_base
+        output = algorithm.loss(batch.inputs(batch.by_turn()))
+        logged = {*output.metrics, *output.terms}
+        assert set(re.findall(r"`loss/(\w+)`", metrics)) <= logged
+        fields = {field.name for field in dataclasses.fields(ALGORITHMS[name].Config)}
+        settings = text.partition("**Settings.**")[2].partition("**Metrics.**")[0]
+        assert {word for word in re.findall(r"`(\w+)`", settings) if "_" in word} <= fields
 
 
 DEFAULT = re.compile(r"^\| `(\w+)` \| (.*?) \| (.*?) \|$", re.MULTILINE)
@@ -129,19 +129,19 @@ def written(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value) or "(empty)"
 
 
-@pytest.mark.parametrize("name", sorted(ALGORITHMS))
-def test_the_defaults_of_a_page_are_those_of_the_code_and_name_a_source(name: str) -> None:
-    text = (FOLDER / f"{name}.md").read_text("utf8")
-    rows = DEFAULT.findall(text.partition("| setting | default | source |\n")[2].partition("\n\n")[0])
-    of_code = {field.name: written(field.default) for field in dataclasses.fields(ALGORITHMS[name].Config)}
-    assert {setting: default for setting, default, _ in rows} == of_code
-    assert [setting for setting, *_ in rows] == list(of_code), "in the order of the code, each once"
-    assert all(source.strip() for *_, source in rows)
+def test_the_defaults_of_a_page_are_those_of_the_code_and_name_a_source() -> None:
+    for name in sorted(ALGORITHMS):
+        text = (FOLDER / f"{name}.md").read_text("utf8")
+        rows = DEFAULT.findall(text.partition("| setting | default | source |\n")[2].partition("\n\n")[0])
+        of_code = {field.name: written(field.default) for field in dataclasses.fields(ALGORITHMS[name].Config)}
+        assert {setting: default for setting, default, _ in rows} == of_code
+        assert [setting for setting, *_ in rows] == list(of_code), "in the order of the code, each once"
+        assert all(source.strip() for *_, source in rows)
 
 
-@pytest.mark.parametrize("name", sorted(set(ALGORITHMS) - {"dapo"}))
-def test_no_method_has_a_dual_clip_that_its_paper_does_not_have(name: str) -> None:
-    assert getattr(ALGORITHMS[name].Config(), "dual_clip", 0) == 0
+def test_no_method_has_a_dual_clip_that_its_paper_does_not_have() -> None:
+    for name in sorted(set(ALGORITHMS) - {"dapo"}):
+        assert getattr(ALGORITHMS[name].Config(), "dual_clip", 0) == 0
 
 
 if __name__ == "__main__":

@@ -88,41 +88,41 @@ def test_settings_that_belong_nowhere_are_refused(configs: dict[str, Any], messa
         build("grpo", configs)
 
 
-@pytest.mark.parametrize(
-    ("name", "setting", "value", "message"),
-    [
-        ("grpo", "clip_low", 1.5, "clip_low must be from 0 to 1, got 1.5."),
-        ("grpo", "clip_high", -0.1, "clip_high must be at least 0, got -0.1."),
-        ("grpo", "clip_high", float("nan"), "clip_high must be at least 0, got nan."),
-        ("grpo", "dual_clip", 1.0, "dual_clip must be greater than 1, got 1.0. Pass 0 to switch it off."),
-        ("grpo", "ratio", "turn", "ratio must be one of token, turn_product, turn_geometric, "),
-        ("grpo", "normalisation", "tokens", "normalisation must be one of token, turn, "),
-        ("grpo", "kl_estimator", "k4", "kl_estimator must be one of k1, k2, "),
-        ("grpo", "kl_coef", -1.0, "kl_coef must be at least 0"),
-        ("grpo", "entropy_coef", -1.0, "entropy_coef must be at least 0"),
-        ("grpo", "invalid_penalty", -1.0, "invalid_penalty must be at least 0"),
-        ("grpo", "over", "episodes", "over must be one of trajectories, rows; got 'episodes'."),
-        ("grpo", "singleton", "one", "singleton must be one of zero, raw"),
-        ("grpo", "ddof", 2, "ddof must be from 0 to 1, got 2."),
-        ("gigpo", "mode", "norm", "mode must be one of mean_norm, mean_std_norm"),
-        ("gigpo", "gamma", 1.1, "gamma must be from 0 to 1, got 1.1."),
-        ("ppo", "lam", -0.1, "lam must be from 0 to 1"),
-        ("ppo", "value_clip", -0.1, "value_clip must be at least 0"),
-        ("turn_ppo", "value_position", "turn_mean", "value_position must be one of turn_start, turn_end"),
-        ("reinforce", "objective", "ppo", "objective must be one of clipped, plain"),
-        ("turn_is", "gradient", "both", "gradient must be one of exact, token"),
-        ("st_ppo", "gradient", "both", "gradient must be one of exact, token"),
-        ("s_ppo", "normaliser", "max", "normaliser must be one of at_least_one, raw"),
-        ("s_ppo", "trigger", 1.2, "trigger must be from 0 to 1"),
-        ("epo", "form", "soft", "form must be one of hinge, indicator, released"),
-        ("epo", "kappa_low", 3.0, "kappa_high must be at least kappa_low=3.0, got 2.0."),
-        ("epo", "alpha", -1.0, "alpha must be at least 0"),
-    ],
-)
-def test_a_setting_outside_of_its_range_is_refused(name: str, setting: str, value: object, message: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        build(name, {name: {setting: value}})
-    assert message in str(caught.value)
+A_SETTING_OUTSIDE_OF_ITS_RANGE_IS_REFUSE: list[tuple[str, str, object, str]] = [
+    ("grpo", "clip_low", 1.5, "clip_low must be from 0 to 1, got 1.5."),
+    ("grpo", "clip_high", -0.1, "clip_high must be at least 0, got -0.1."),
+    ("grpo", "clip_high", float("nan"), "clip_high must be at least 0, got nan."),
+    ("grpo", "dual_clip", 1.0, "dual_clip must be greater than 1, got 1.0. Pass 0 to switch it off."),
+    ("grpo", "ratio", "turn", "ratio must be one of token, turn_product, turn_geometric, "),
+    ("grpo", "normalisation", "tokens", "normalisation must be one of token, turn, "),
+    ("grpo", "kl_estimator", "k4", "kl_estimator must be one of k1, k2, "),
+    ("grpo", "kl_coef", -1.0, "kl_coef must be at least 0"),
+    ("grpo", "entropy_coef", -1.0, "entropy_coef must be at least 0"),
+    ("grpo", "invalid_penalty", -1.0, "invalid_penalty must be at least 0"),
+    ("grpo", "over", "episodes", "over must be one of trajectories, rows; got 'episodes'."),
+    ("grpo", "singleton", "one", "singleton must be one of zero, raw"),
+    ("grpo", "ddof", 2, "ddof must be from 0 to 1, got 2."),
+    ("gigpo", "mode", "norm", "mode must be one of mean_norm, mean_std_norm"),
+    ("gigpo", "gamma", 1.1, "gamma must be from 0 to 1, got 1.1."),
+    ("ppo", "lam", -0.1, "lam must be from 0 to 1"),
+    ("ppo", "value_clip", -0.1, "value_clip must be at least 0"),
+    ("turn_ppo", "value_position", "turn_mean", "value_position must be one of turn_start, turn_end"),
+    ("reinforce", "objective", "ppo", "objective must be one of clipped, plain"),
+    ("turn_is", "gradient", "both", "gradient must be one of exact, token"),
+    ("st_ppo", "gradient", "both", "gradient must be one of exact, token"),
+    ("s_ppo", "normaliser", "max", "normaliser must be one of at_least_one, raw"),
+    ("s_ppo", "trigger", 1.2, "trigger must be from 0 to 1"),
+    ("epo", "form", "soft", "form must be one of hinge, indicator, released"),
+    ("epo", "kappa_low", 3.0, "kappa_high must be at least kappa_low=3.0, got 2.0."),
+    ("epo", "alpha", -1.0, "alpha must be at least 0"),
+]
+
+
+def test_a_setting_outside_of_its_range_is_refused() -> None:
+    for name, setting, value, message in A_SETTING_OUTSIDE_OF_ITS_RANGE_IS_REFUSE:
+        with pytest.raises(ConfigError) as caught:
+            build(name, {name: {setting: value}})
+        assert message in str(caught.value)
 
 
 def test_an_estimator_whose_expected_gradient_is_zero_is_refused_in_the_loss() -> None:
@@ -204,22 +204,26 @@ def test_a_ratio_can_be_changed_through_a_modifier_without_touching_the_original
     assert before.over == "token"
 
 
-@pytest.mark.parametrize("name", sorted(ALGORITHMS))
-def test_every_setting_is_frozen_and_has_a_sentence(name: str) -> None:
+def test_every_setting_is_frozen_and_has_a_sentence() -> None:
     """The command line shows these sentences."""
-    config = ALGORITHMS[name].Config
-    assert config.__dataclass_params__.frozen
-    described: set[str] = set()
-    for parent in config.__mro__[:-1]:
-        body = ast.parse(textwrap.dedent(inspect.getsource(parent))).body[0]
-        assert isinstance(body, ast.ClassDef)
-        for field, text in zip(body.body, body.body[1:], strict=False):
-            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
-                if ast.unparse(field.annotation).startswith("ClassVar"):
-                    continue
-                assert ast.unparse(text).strip("'\"").endswith("."), field.target.id
-                described.add(field.target.id)
-    assert described == {field.name for field in dataclasses.fields(config)}
+    for name in sorted(ALGORITHMS):
+        config = ALGORITHMS[name].Config
+        assert config.__dataclass_params__.frozen
+        described: set[str] = set()
+        for parent in config.__mro__[:-1]:
+            body = ast.parse(textwrap.dedent(inspect.getsource(parent))).body[0]
+            assert isinstance(body, ast.ClassDef)
+            for field, text in zip(body.body, body.body[1:], strict=False):
+                if (
+                    isinstance(field, ast.AnnAssign)
+                    and isinstance(field.target, ast.Name)
+                    and isinstance(text, ast.Expr)
+                ):
+                    if ast.unparse(field.annotation).startswith("ClassVar"):
+                        continue
+                    assert ast.unparse(text).strip("'\"").endswith("."), field.target.id
+                    described.add(field.target.id)
+        assert described == {field.name for field in dataclasses.fields(config)}
 
 
 def test_defaults_are_those_of_the_sources() -> None:

@@ -55,37 +55,39 @@ def failures(returns: list[float], invalid_turn: int) -> list[Trajectory]:
     ]
 
 
-@pytest.mark.parametrize("variant", CHARGED)
-def test_an_invalid_action_among_equal_failures_costs_only_its_own_turn(variant: str) -> None:
+def test_an_invalid_action_among_equal_failures_costs_only_its_own_turn() -> None:
     """Nothing else happened in the group, so no other turn may be credited for it."""
-    for invalid_turn in range(3):
-        credit = charging(variant).credit(table_of(failures([0.0] * 8, invalid_turn)))
-        expected = torch.zeros(24, dtype=torch.float64)
-        expected[invalid_turn] = -PENALTY
-        torch.testing.assert_close(credit.advantages, expected, atol=1e-9, rtol=0)
+    for variant in CHARGED:
+        for invalid_turn in range(3):
+            credit = charging(variant).credit(table_of(failures([0.0] * 8, invalid_turn)))
+            expected = torch.zeros(24, dtype=torch.float64)
+            expected[invalid_turn] = -PENALTY
+            torch.testing.assert_close(credit.advantages, expected, atol=1e-9, rtol=0)
 
 
-@pytest.mark.parametrize("variant", CHARGED)
-def test_the_penalty_is_not_multiplied_where_returns_hardly_differ(variant: str) -> None:
+def test_the_penalty_is_not_multiplied_where_returns_hardly_differ() -> None:
     """Divided by the deviation of the group, the penalty would grow without bound as the returns become equal."""
-    returns = [0.5 + 1e-5 * k for k in range(8)]
-    found = [charging(variant).credit(table_of(failures(returns, turn))).advantages for turn in (1, 99)]
-    charged = found[0] - found[1]
-    assert float(charged[1]) == pytest.approx(-PENALTY, abs=1e-9)
+    for variant in CHARGED:
+        returns = [0.5 + 1e-5 * k for k in range(8)]
+        found = [charging(variant).credit(table_of(failures(returns, turn))).advantages for turn in (1, 99)]
+        charged = found[0] - found[1]
+        assert float(charged[1]) == pytest.approx(-PENALTY, abs=1e-9)
 
 
-@pytest.mark.parametrize("variant", CHARGED)
-def test_credit_with_invalid_actions_is_credit_without_less_the_penalty_of_each(variant: str) -> None:
+def test_credit_with_invalid_actions_is_credit_without_less_the_penalty_of_each() -> None:
     """Among awkward random episodes, of which one group has a single one."""
-    for seed in range(5):
-        played = [each for each in episodes(seed) if each.spec.group or not each.spec.episode]
-        valid = [replace(each, turns=[replace(turn, action_is_valid=True) for turn in each.turns]) for each in played]
-        algorithm, table = charging(variant), table_of(played)
-        difference = algorithm.credit(table).advantages - algorithm.credit(table_of(valid)).advantages
-        expected = table.to_tokens(-PENALTY * (~table.is_valid).double())
-        if variant != "remax":
-            expected = expected.masked_fill(table.to_tokens(table.group == 0), 0.0)
-        torch.testing.assert_close(difference, expected, atol=1e-9, rtol=0)
+    for variant in CHARGED:
+        for seed in range(5):
+            played = [each for each in episodes(seed) if each.spec.group or not each.spec.episode]
+            valid = [
+                replace(each, turns=[replace(turn, action_is_valid=True) for turn in each.turns]) for each in played
+            ]
+            algorithm, table = charging(variant), table_of(played)
+            difference = algorithm.credit(table).advantages - algorithm.credit(table_of(valid)).advantages
+            expected = table.to_tokens(-PENALTY * (~table.is_valid).double())
+            if variant != "remax":
+                expected = expected.masked_fill(table.to_tokens(table.group == 0), 0.0)
+            torch.testing.assert_close(difference, expected, atol=1e-9, rtol=0)
 
 
 def test_valid_actions_are_a_part_of_the_reward_where_gdpo_is_told_so() -> None:

@@ -32,24 +32,24 @@ def test_numbers_and_texts_are_taken_as_floats_and_texts_that_can_be_written() -
     assert {type(value) for value in found.values()} == {float, str}
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ([1.0], "must be a dict from names to numbers and texts, got list"),
-        ({1: 1.0}, "a name .* must be a text of 1 to 100 characters"),
-        ({"": 1.0}, "a name .* must be a text of 1 to 100 characters"),
-        ({"n" * 101: 1.0}, "a name .* must be a text of 1 to 100 characters"),
-        ({"x": [1.0]}, r"info\['columns'\]\['x'\] must be a number or a text, got list"),
-        ({"x": None}, "must be a number or a text, got NoneType"),
-        ({"x": math.nan}, "must be a finite number or a text, got nan"),
-        ({"reward/x": "much"}, "must be a number, got str"),
-        ({str(k): 0 for k in range(65)}, "may have 64 names, got 65"),
-        ({"x": "a" * 60_000, "y": "b" * 60_000}, "may have 100,000 characters together, got 120,000"),
-    ],
-)
-def test_what_is_no_column_is_refused(given: Any, message: str) -> None:
-    with pytest.raises(TypeError, match=message):
-        valid_columns(given)
+WHAT_IS_NO_COLUMN_IS_REFUSED: list[tuple[Any, str]] = [
+    ([1.0], "must be a dict from names to numbers and texts, got list"),
+    ({1: 1.0}, "a name .* must be a text of 1 to 100 characters"),
+    ({"": 1.0}, "a name .* must be a text of 1 to 100 characters"),
+    ({"n" * 101: 1.0}, "a name .* must be a text of 1 to 100 characters"),
+    ({"x": [1.0]}, r"info\['columns'\]\['x'\] must be a number or a text, got list"),
+    ({"x": None}, "must be a number or a text, got NoneType"),
+    ({"x": math.nan}, "must be a finite number or a text, got nan"),
+    ({"reward/x": "much"}, "must be a number, got str"),
+    ({str(k): 0 for k in range(65)}, "may have 64 names, got 65"),
+    ({"x": "a" * 60_000, "y": "b" * 60_000}, "may have 100,000 characters together, got 120,000"),
+]
+
+
+def test_what_is_no_column_is_refused() -> None:
+    for given, message in WHAT_IS_NO_COLUMN_IS_REFUSED:
+        with pytest.raises(TypeError, match=message):
+            valid_columns(given)
 
 
 def test_a_part_of_the_reward_that_is_not_finite_is_refused_as_a_reward() -> None:

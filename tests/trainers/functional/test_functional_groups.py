@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from oracle import cases, close, double
+from oracle import all_cases, cases, close, double
 from torch import tensor
 
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
@@ -60,27 +60,28 @@ def test_group_advantages_by_hand(scores: list[float], scale: bool, expected: li
     close(F.group_advantages(double(scores), torch.zeros(len(scores)).long(), scale_by_std=scale), expected, 1e-6)
 
 
-@pytest.mark.parametrize("ddof", [0, 1])
-@pytest.mark.parametrize("seed", range(5))
-def test_group_statistics_equal_the_loop(seed: int, ddof: int) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    scores = torch.randn(30, generator=generator, dtype=torch.float64)
-    groups = torch.randint(0, 9, (30,), generator=generator)
-    found = F.group_statistics(scores, groups, 10, ddof=ddof)
-    deviation = statistics.stdev if ddof else statistics.pstdev
-    for group in range(10):
-        members = scores[groups == group].tolist()
-        assert int(found.size[group]) == len(members)
-        assert float(found.mean[group]) == pytest.approx(statistics.fmean(members) if members else 0, abs=1e-12)
-        assert float(found.std[group]) == pytest.approx(deviation(members) if len(members) > 1 else 0, abs=1e-12)
+def test_group_statistics_equal_the_loop() -> None:
+    for seed in range(5):
+        for ddof in [0, 1]:
+            generator = torch.Generator().manual_seed(seed)
+            scores = torch.randn(30, generator=generator, dtype=torch.float64)
+            groups = torch.randint(0, 9, (30,), generator=generator)
+            found = F.group_statistics(scores, groups, 10, ddof=ddof)
+            deviation = statistics.stdev if ddof else statistics.pstdev
+            for group in range(10):
+                members = scores[groups == group].tolist()
+                assert int(found.size[group]) == len(members)
+                assert float(found.mean[group]) == pytest.approx(statistics.fmean(members) if members else 0, abs=1e-12)
+                spread = deviation(members) if len(members) > 1 else 0
+                assert float(found.std[group]) == pytest.approx(spread, abs=1e-12)
 
 
-@pytest.mark.parametrize("value", [0.1, 0.3, 1e9 + 0.1, -1 / 3])
-@pytest.mark.parametrize("size", [2, 3, 7])
-def test_equal_scores_give_exactly_zero_whatever_their_rounding(value: float, size: int) -> None:
+def test_equal_scores_give_exactly_zero_whatever_their_rounding() -> None:
     """The rounded mean of three times 0.1 is not 0.1; divided by epsilon the difference would be a signal."""
-    scores = torch.full((size,), value, dtype=torch.float64)
-    assert F.group_advantages(scores, torch.zeros(size).long(), scale_by_std=True).tolist() == [0.0] * size
+    for size in [2, 3, 7]:
+        for value in [0.1, 0.3, 1e9 + 0.1, -1 / 3]:
+            scores = torch.full((size,), value, dtype=torch.float64)
+            assert F.group_advantages(scores, torch.zeros(size).long(), scale_by_std=True).tolist() == [0.0] * size
 
 
 def test_a_singleton_gets_zero_or_its_raw_score() -> None:
@@ -241,26 +242,26 @@ def test_entropy_schedules_by_hand() -> None:
     assert F.smoothing_weight(0, 1, decay=3.0) == 2  # one iteration has no middle to divide by
 
 
-@pytest.mark.parametrize("case", cases("epo_entropy_smooth"))
-def test_entropy_smoothing_equals_the_released_code(case: dict[str, Any]) -> None:
+def test_entropy_smoothing_equals_the_released_code() -> None:
     """In its mode "seq" that code averages a row over padding too; the padded mean is therefore taken here by hand."""
-    settings, mask, entropy = case["settings"], tensor(case["response_mask"]).bool(), double(case["entropy"])
-    reference = double(case["entropy_history"])[case["rollout_step"]][:, None]
-    judged = entropy if settings["mask_mode"] == "token" else entropy.mean(-1, keepdim=True).expand_as(entropy)
-    outside = F.indicator_penalty(judged, reference, low=settings["min_ratio"], high=settings["max_ratio"])
-    penalty = settings["out_range_penalty"] * outside
-    close(penalty, case["penalty_mask"])
-    close(1 - outside.mean(), case["in_range_ratio"])
-    mode, weight = settings["loss_agg_mode"], F.released_smoothing_weight(settings["epoch"], settings["max_epochs"])
-    assert weight == pytest.approx(case["epoch_weight"])
-    entropy_loss, penalty_loss = F.aggregate(entropy, mask, mode), F.aggregate(penalty, mask, mode)
-    close(entropy_loss, case["entropy_loss"])
-    close(penalty_loss, case["penalty_loss_unweighted"])
-    smoothing = settings["entropy_smooth_coeff"]
-    added = -(entropy_loss - smoothing * weight * penalty_loss) * settings["entropy_coeff"]
-    close(added, case["total_added_to_policy_loss_epoch_weighted"])
-    unweighted = -(entropy_loss - smoothing * penalty_loss) * settings["entropy_coeff"]
-    close(unweighted, case["total_added_to_policy_loss_unweighted"])
+    for case in all_cases("epo_entropy_smooth"):
+        settings, mask, entropy = case["settings"], tensor(case["response_mask"]).bool(), double(case["entropy"])
+        reference = double(case["entropy_history"])[case["rollout_step"]][:, None]
+        judged = entropy if settings["mask_mode"] == "token" else entropy.mean(-1, keepdim=True).expand_as(entropy)
+        outside = F.indicator_penalty(judged, reference, low=settings["min_ratio"], high=settings["max_ratio"])
+        penalty = settings["out_range_penalty"] * outside
+        close(penalty, case["penalty_mask"])
+        close(1 - outside.mean(), case["in_range_ratio"])
+        mode, weight = settings["loss_agg_mode"], F.released_smoothing_weight(settings["epoch"], settings["max_epochs"])
+        assert weight == pytest.approx(case["epoch_weight"])
+        entropy_loss, penalty_loss = F.aggregate(entropy, mask, mode), F.aggregate(penalty, mask, mode)
+        close(entropy_loss, case["entropy_loss"])
+        close(penalty_loss, case["penalty_loss_unweighted"])
+        smoothing = settings["entropy_smooth_coeff"]
+        added = -(entropy_loss - smoothing * weight * penalty_loss) * settings["entropy_coeff"]
+        close(added, case["total_added_to_policy_loss_epoch_weighted"])
+        unweighted = -(entropy_loss - smoothing * penalty_loss) * settings["entropy_coeff"]
+        close(unweighted, case["total_added_to_policy_loss_unweighted"])
 
 
 def test_rows_of_tokens_are_laid_out_and_taken_back() -> None:

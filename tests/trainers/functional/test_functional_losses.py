@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from oracle import cases, close, double
+from oracle import all_cases, cases, close, double
 from torch import Tensor, tensor
 
 from turngym.errors import ConfigError
@@ -14,26 +14,26 @@ from turngym.trainers import functional as F
 TRL_TYPES = {"grpo", "bnpo", "dr_grpo", "dapo"}
 
 
-@pytest.mark.parametrize("case", cases("verl_ppo_clip"))
-def test_the_clipped_surrogate_equals_verl_with_its_gradient(case: dict[str, Any]) -> None:
-    settings, mask = case["settings"], tensor(case["response_mask"]).bool()
-    logprobs = double(case["log_prob"]).requires_grad_()
-    log_ratio = logprobs - double(case["old_log_prob"])
-    surrogate = F.clipped_surrogate(
-        F.exp_clamped(log_ratio),
-        double(case["advantages"]),
-        clip_low=settings["clip_ratio_low"],
-        clip_high=settings["clip_ratio_high"],
-        dual_clip=settings["clip_ratio_c"],
-    )
-    loss = F.aggregate(surrogate.loss, mask, settings["loss_agg_mode"])
-    (gradient,) = torch.autograd.grad(loss, logprobs)
-    close(loss, case["loss"])
-    close(gradient, case["grad_log_prob"])
-    metrics = case["metrics"]
-    close(surrogate.clipped[mask].double().mean(), metrics["actor/pg_clipfrac"])
-    close(surrogate.clipped_lower[mask].double().mean(), metrics["actor/pg_clipfrac_lower"])
-    close(-log_ratio[mask].mean(), metrics["actor/ppo_kl"])
+def test_the_clipped_surrogate_equals_verl_with_its_gradient() -> None:
+    for case in all_cases("verl_ppo_clip"):
+        settings, mask = case["settings"], tensor(case["response_mask"]).bool()
+        logprobs = double(case["log_prob"]).requires_grad_()
+        log_ratio = logprobs - double(case["old_log_prob"])
+        surrogate = F.clipped_surrogate(
+            F.exp_clamped(log_ratio),
+            double(case["advantages"]),
+            clip_low=settings["clip_ratio_low"],
+            clip_high=settings["clip_ratio_high"],
+            dual_clip=settings["clip_ratio_c"],
+        )
+        loss = F.aggregate(surrogate.loss, mask, settings["loss_agg_mode"])
+        (gradient,) = torch.autograd.grad(loss, logprobs)
+        close(loss, case["loss"])
+        close(gradient, case["grad_log_prob"])
+        metrics = case["metrics"]
+        close(surrogate.clipped[mask].double().mean(), metrics["actor/pg_clipfrac"])
+        close(surrogate.clipped_lower[mask].double().mean(), metrics["actor/pg_clipfrac_lower"])
+        close(-log_ratio[mask].mean(), metrics["actor/ppo_kl"])
 
 
 def test_the_clipped_surrogate_by_hand() -> None:
@@ -85,16 +85,16 @@ def test_an_unknown_aggregation_names_the_nearest() -> None:
         F.aggregate(torch.ones(1, 1), torch.ones(1, 1).bool(), "token_mean")
 
 
-@pytest.mark.parametrize("case", cases("verl_value_loss"))
-def test_the_value_loss_equals_verl_with_its_gradient(case: dict[str, Any]) -> None:
-    settings, mask = case["settings"], tensor(case["response_mask"]).bool()
-    values = double(case["vpreds"]).requires_grad_()
-    found = F.value_loss(values, double(case["values"]), double(case["returns"]), clip=settings["cliprange_value"])
-    loss = F.aggregate(found.loss, mask, settings["loss_agg_mode"])
-    (gradient,) = torch.autograd.grad(loss, values)
-    close(loss, case["loss"])
-    close(gradient, case["grad_vpreds"])
-    close(found.clipped[mask].double().mean(), case["clipfrac"])
+def test_the_value_loss_equals_verl_with_its_gradient() -> None:
+    for case in all_cases("verl_value_loss"):
+        settings, mask = case["settings"], tensor(case["response_mask"]).bool()
+        values = double(case["vpreds"]).requires_grad_()
+        found = F.value_loss(values, double(case["values"]), double(case["returns"]), clip=settings["cliprange_value"])
+        loss = F.aggregate(found.loss, mask, settings["loss_agg_mode"])
+        (gradient,) = torch.autograd.grad(loss, values)
+        close(loss, case["loss"])
+        close(gradient, case["grad_vpreds"])
+        close(found.clipped[mask].double().mean(), case["clipfrac"])
 
 
 def test_the_value_loss_by_hand() -> None:
@@ -153,35 +153,32 @@ def test_the_adaptive_kl_coefficient_moves_a_little_and_both_ways() -> None:
     assert F.adaptive_kl_factor(0.0, target=0.1, num_samples=256, horizon=10_000) == pytest.approx(1 - 0.00512)
 
 
-TRL = [
-    case for case in cases("trl_grpo_loss") if not isinstance(case, dict) or case["settings"]["loss_type"] in TRL_TYPES
-]
-
-
-@pytest.mark.parametrize("case", TRL)
-def test_grpo_like_losses_equal_trl_with_their_gradient(case: dict[str, Any]) -> None:
+def test_grpo_like_losses_equal_trl_with_their_gradient() -> None:
     """TRL's delta caps the ratio before the clip: the dual clip of a negative advantage; of others it never binds."""
-    settings = case["settings"]
-    mask = tensor(case["completion_mask"]).bool() & tensor(case["tool_mask"]).bool()
-    logprobs = double(case["logps"]).requires_grad_()
-    log_ratio = F.log_ratios(logprobs, double(case["old_logps"]), mask)
-    if settings["importance_sampling_level"] == "sequence":  # a row is one turn then: the same geometric mean
-        rows = torch.arange(len(mask))[:, None].expand_as(mask)
-        ratio = F.turn_geometric_ratio(log_ratio, torch.where(mask, rows, -1))
-    else:
-        ratio = F.token_ratio(log_ratio, mask)
-    surrogate = F.clipped_surrogate(
-        ratio,
-        double(case["advantages"])[:, None].expand_as(mask),
-        clip_low=settings["epsilon_low"],
-        clip_high=settings["epsilon_high"],
-        dual_clip=settings["delta"] or 0.0,
-    )
-    losses = surrogate.loss + settings["beta"] * F.kl_penalty(logprobs, double(case["ref_logps"]), "k3")
-    total = trl_average(losses, mask, settings)
-    (gradient,) = torch.autograd.grad(total, logprobs)
-    close(total, case["loss"])
-    close(gradient, case["grad_logps"])
+    for case in all_cases("trl_grpo_loss"):
+        settings = case["settings"]
+        if settings["loss_type"] not in TRL_TYPES:
+            continue
+        mask = tensor(case["completion_mask"]).bool() & tensor(case["tool_mask"]).bool()
+        logprobs = double(case["logps"]).requires_grad_()
+        log_ratio = F.log_ratios(logprobs, double(case["old_logps"]), mask)
+        if settings["importance_sampling_level"] == "sequence":  # a row is one turn then: the same geometric mean
+            rows = torch.arange(len(mask))[:, None].expand_as(mask)
+            ratio = F.turn_geometric_ratio(log_ratio, torch.where(mask, rows, -1))
+        else:
+            ratio = F.token_ratio(log_ratio, mask)
+        surrogate = F.clipped_surrogate(
+            ratio,
+            double(case["advantages"])[:, None].expand_as(mask),
+            clip_low=settings["epsilon_low"],
+            clip_high=settings["epsilon_high"],
+            dual_clip=settings["delta"] or 0.0,
+        )
+        losses = surrogate.loss + settings["beta"] * F.kl_penalty(logprobs, double(case["ref_logps"]), "k3")
+        total = trl_average(losses, mask, settings)
+        (gradient,) = torch.autograd.grad(total, logprobs)
+        close(total, case["loss"])
+        close(gradient, case["grad_logps"])
 
 
 def trl_average(losses: Tensor, mask: Tensor, settings: dict[str, Any]) -> Tensor:

@@ -51,25 +51,25 @@ def test_what_a_row_says_comes_before_the_defaults() -> None:
     assert Task.of_row(row, **defaults) == Task("f", 0, {"a": 1, "b": 3}, wrappers=("turn_limit",))
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ({"env_id": "turngym/Sokoban-v0"}, "'seed', got None"),
-        ({"env_id": "turngym/Sokoban-v0", "seed": "x"}, "'seed', got 'x'"),
-        ({"env_id": "turngym/Sokoban-v0", "seed": -1}, "0 or more"),
-        ({"seed": 1}, "registered id"),
-        ({"env_id": "os:system", "seed": 1}, "registered id"),
-        ({"env_id": "e", "seed": 1, "settings": '{"game": "os:system"}'}, "must not choose what is imported"),
-        ({"env_id": "e", "seed": 1, "settings": {"opponents": {"player_0": "a:B"}}}, "must not choose"),
-        ({"env_id": "e", "seed": 1, "settings": {"opponents": ["random", "a:B"]}}, "must not choose"),
-        ({"env_id": "e", "seed": 1, "settings": "{"}, "'settings' must hold JSON"),
-        ({"env_id": "e", "seed": 1, "options": "[1]"}, "JSON dict"),
-        ({"env_id": "e", "seed": 1, "wrappers": 5}, "'wrappers' must hold JSON"),
-    ],
-)
-def test_a_row_that_is_no_task_says_why(row: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message.replace("[", r"\[")):
-        Task.of_row(row)
+A_ROW_THAT_IS_NO_TASK_SAYS_WHY: list[tuple[dict[str, Any], str]] = [
+    ({"env_id": "turngym/Sokoban-v0"}, "'seed', got None"),
+    ({"env_id": "turngym/Sokoban-v0", "seed": "x"}, "'seed', got 'x'"),
+    ({"env_id": "turngym/Sokoban-v0", "seed": -1}, "0 or more"),
+    ({"seed": 1}, "registered id"),
+    ({"env_id": "os:system", "seed": 1}, "registered id"),
+    ({"env_id": "e", "seed": 1, "settings": '{"game": "os:system"}'}, "must not choose what is imported"),
+    ({"env_id": "e", "seed": 1, "settings": {"opponents": {"player_0": "a:B"}}}, "must not choose"),
+    ({"env_id": "e", "seed": 1, "settings": {"opponents": ["random", "a:B"]}}, "must not choose"),
+    ({"env_id": "e", "seed": 1, "settings": "{"}, "'settings' must hold JSON"),
+    ({"env_id": "e", "seed": 1, "options": "[1]"}, "JSON dict"),
+    ({"env_id": "e", "seed": 1, "wrappers": 5}, "'wrappers' must hold JSON"),
+]
+
+
+def test_a_row_that_is_no_task_says_why() -> None:
+    for row, message in A_ROW_THAT_IS_NO_TASK_SAYS_WHY:
+        with pytest.raises(ConfigError, match=message.replace("[", r"\[")):
+            Task.of_row(row)
 
 
 def test_rows_have_the_same_columns_for_every_environment_so_that_one_data_set_holds_them() -> None:

@@ -171,25 +171,25 @@ def test_alpha_multiplies() -> None:
 # Specifications.
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("milestones:gama=0.5", "Did you mean 'gamma'"),
-        ("milestones:gamma=2", "gamma must lie in"),
-        ("milestones:gamma=high", "must be like 1.0"),
-        ("milestones:zero_when=often", "no zero_when 'often'"),
-        ('milestones:patterns=["("]', "no regular expression"),
-        ("otc:form=pair", "'group' or 'single'"),
-        ("otc:most_calls=0", "most_calls must lie in"),
-        ("otc:most_calls=1.5", "must be like 4"),
-        ("spa:outcome=luck", "outcome must be one of"),
-        ("progrm:labels=people", "labels must be"),
-        ("progrm:epochs=0", "epochs must lie in"),
-    ],
-)
-def test_wrong_options_are_named(text: str, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        make_reward_model(text)
+WRONG_OPTIONS_ARE_NAMED: list[tuple[str, str]] = [
+    ("milestones:gama=0.5", "Did you mean 'gamma'"),
+    ("milestones:gamma=2", "gamma must lie in"),
+    ("milestones:gamma=high", "must be like 1.0"),
+    ("milestones:zero_when=often", "no zero_when 'often'"),
+    ('milestones:patterns=["("]', "no regular expression"),
+    ("otc:form=pair", "'group' or 'single'"),
+    ("otc:most_calls=0", "most_calls must lie in"),
+    ("otc:most_calls=1.5", "must be like 4"),
+    ("spa:outcome=luck", "outcome must be one of"),
+    ("progrm:labels=people", "labels must be"),
+    ("progrm:epochs=0", "epochs must lie in"),
+]
+
+
+def test_wrong_options_are_named() -> None:
+    for text, message in WRONG_OPTIONS_ARE_NAMED:
+        with pytest.raises(ConfigError, match=message):
+            make_reward_model(text)
 
 
 def test_unknown_names_and_missing_folders_are_named(tmp_path: Any) -> None:

@@ -76,66 +76,66 @@ def written_xml(**values: str) -> str:
     return f"<tool_call>\n<function=look>\n{lines}</function>\n</tool_call>"
 
 
-@pytest.mark.parametrize(
-    ("name", "written", "value"),
-    [
-        ("text", "12345", "12345"),
-        ("text", "true", "true"),
-        ("text", "1e5", "1e5"),
-        ("text", '"quoted"', '"quoted"'),
-        ("text", "[1, 2]", "[1, 2]"),
-        ("text", "null", "null"),
-        ("whole", "12345", 12345),
-        ("whole", "1e5", "1e5"),
-        ("part", "1e5", 100000.0),
-        ("flag", "True", True),
-        ("flag", "yes", "yes"),
-        ("nothing", "null", None),
-        ("nothing", "12", "12"),
-        ("items", "[1]", [1]),
-        ("fields", "{broken", "{broken"),
-        ("undeclared", "[1]", [1]),
-        ("undeclared", "NaN", "NaN"),
-    ],
-)
-def test_arguments_have_the_types_that_the_tool_declares(name: str, written: str, value: object) -> None:
-    calls = read(written_xml(**{name: written}), "xml").calls
-    assert [json.loads(call.arguments) for call in calls] == [{name: value}]
+ARGUMENTS_HAVE_THE_TYPES_THAT_THE_TOOL_D: list[tuple[str, str, object]] = [
+    ("text", "12345", "12345"),
+    ("text", "true", "true"),
+    ("text", "1e5", "1e5"),
+    ("text", '"quoted"', '"quoted"'),
+    ("text", "[1, 2]", "[1, 2]"),
+    ("text", "null", "null"),
+    ("whole", "12345", 12345),
+    ("whole", "1e5", "1e5"),
+    ("part", "1e5", 100000.0),
+    ("flag", "True", True),
+    ("flag", "yes", "yes"),
+    ("nothing", "null", None),
+    ("nothing", "12", "12"),
+    ("items", "[1]", [1]),
+    ("fields", "{broken", "{broken"),
+    ("undeclared", "[1]", [1]),
+    ("undeclared", "NaN", "NaN"),
+]
 
 
-@pytest.mark.parametrize(
-    ("format", "text", "problem"),
-    [
-        ("xml", written_xml(text="a", digits="1").replace("\n</parameter>", "", 1), "'text' is not closed"),
-        ("xml", written_xml(text="a").replace("</function>", ""), "no parameter"),
-        ("xml", written_xml(text="a") + "<tool_call><function=look>", "not closed with </tool_call>"),
-        ("xml", "<function=look></function>", "another form"),
-        ("glm", "<tool_call>look\n<arg_key>text</arg_key>\n<arg_value>a</tool_call>", "not closed with </arg_value>"),
-        ("hermes", '<tool_call>{"name": "look", "arguments": {"text": "a"}', "not closed with </tool_call>"),
-        ("glm", "<tool_call>look everything now</tool_call>", "more than one name"),
-        ("glm", "<tool_call>please look look</tool_call>", "more than one name"),
-        ("hermes", '<tool_call>{"name": "look", "arguments": {"whole": 1e999}}</tool_call>', "not finite"),
-        ("hermes", '<tool_call>{"name": "look", "arguments": {"whole": [NaN]}}</tool_call>', "not finite"),
-        ("lfm", "<|tool_call_start|>[look(whole=1e999)]<|tool_call_end|>", "not finite"),
-        ("gemma", "<|tool_call>call:look{whole:1e999}<tool_call|>", "not finite"),
-        ("hermes", '<tool_call>{"name": "look", "arguments": [1]}</tool_call>', "not an object"),
-        ("hermes", "<tool_call>look(text='a')</tool_call>", "not a JSON object"),
-        ("hermes", '[TOOL_CALLS][{"name": "look"}]', "another form"),
-        ("llama", '<tool_call>{"name": "look"}</tool_call>', "another form"),
-        ("gemma", '<|tool_call>call:look{text:<|"|>a}<tool_call|>', "not closed"),
-        ("gemma", "<|tool_call>call:look{text:a}<tool_call|>", "no literal"),
-        ("lfm", "<|tool_call_start|>[look('a')]<|tool_call_end|>", "need names"),
-        ("lfm", "<|tool_call_start|>[look(text=open('a'))]<|tool_call_end|>", "not a literal"),
-        ("kimi", "<|tool_call_begin|>functions.look:0<|tool_call_end|>", "no arguments"),
-        ("deepseek", "<｜tool▁call▁begin｜>function<｜tool▁sep｜>look", "not closed"),
-        ("harmony", " to=functions.look<|channel|>commentary json<|message|>{broken", "not a JSON object"),
-        ("mistral", "[TOOL_CALLS] look", "not a JSON object"),
-    ],
-)
-def test_a_malformed_call_stays_text_with_what_is_wrong(format: str, text: str, problem: str) -> None:
-    found = read(text, format)
-    assert problem in found.problem and found.unread
-    assert len(found.calls) == (1 if text.count("<function=look>") == 2 else 0)
+def test_arguments_have_the_types_that_the_tool_declares() -> None:
+    for name, written, value in ARGUMENTS_HAVE_THE_TYPES_THAT_THE_TOOL_D:
+        calls = read(written_xml(**{name: written}), "xml").calls
+        assert [json.loads(call.arguments) for call in calls] == [{name: value}]
+
+
+A_MALFORMED_CALL_STAYS_TEXT_WITH_WHAT_IS: list[tuple[str, str, str]] = [
+    ("xml", written_xml(text="a", digits="1").replace("\n</parameter>", "", 1), "'text' is not closed"),
+    ("xml", written_xml(text="a").replace("</function>", ""), "no parameter"),
+    ("xml", written_xml(text="a") + "<tool_call><function=look>", "not closed with </tool_call>"),
+    ("xml", "<function=look></function>", "another form"),
+    ("glm", "<tool_call>look\n<arg_key>text</arg_key>\n<arg_value>a</tool_call>", "not closed with </arg_value>"),
+    ("hermes", '<tool_call>{"name": "look", "arguments": {"text": "a"}', "not closed with </tool_call>"),
+    ("glm", "<tool_call>look everything now</tool_call>", "more than one name"),
+    ("glm", "<tool_call>please look look</tool_call>", "more than one name"),
+    ("hermes", '<tool_call>{"name": "look", "arguments": {"whole": 1e999}}</tool_call>', "not finite"),
+    ("hermes", '<tool_call>{"name": "look", "arguments": {"whole": [NaN]}}</tool_call>', "not finite"),
+    ("lfm", "<|tool_call_start|>[look(whole=1e999)]<|tool_call_end|>", "not finite"),
+    ("gemma", "<|tool_call>call:look{whole:1e999}<tool_call|>", "not finite"),
+    ("hermes", '<tool_call>{"name": "look", "arguments": [1]}</tool_call>', "not an object"),
+    ("hermes", "<tool_call>look(text='a')</tool_call>", "not a JSON object"),
+    ("hermes", '[TOOL_CALLS][{"name": "look"}]', "another form"),
+    ("llama", '<tool_call>{"name": "look"}</tool_call>', "another form"),
+    ("gemma", '<|tool_call>call:look{text:<|"|>a}<tool_call|>', "not closed"),
+    ("gemma", "<|tool_call>call:look{text:a}<tool_call|>", "no literal"),
+    ("lfm", "<|tool_call_start|>[look('a')]<|tool_call_end|>", "need names"),
+    ("lfm", "<|tool_call_start|>[look(text=open('a'))]<|tool_call_end|>", "not a literal"),
+    ("kimi", "<|tool_call_begin|>functions.look:0<|tool_call_end|>", "no arguments"),
+    ("deepseek", "<｜tool▁call▁begin｜>function<｜tool▁sep｜>look", "not closed"),
+    ("harmony", " to=functions.look<|channel|>commentary json<|message|>{broken", "not a JSON object"),
+    ("mistral", "[TOOL_CALLS] look", "not a JSON object"),
+]
+
+
+def test_a_malformed_call_stays_text_with_what_is_wrong() -> None:
+    for format, text, problem in A_MALFORMED_CALL_STAYS_TEXT_WITH_WHAT_IS:
+        found = read(text, format)
+        assert problem in found.problem and found.unread
+        assert len(found.calls) == (1 if text.count("<function=look>") == 2 else 0)
 
 
 def test_an_object_with_a_name_and_no_arguments_is_text() -> None:
@@ -163,22 +163,22 @@ def test_two_calls_with_one_id_have_two() -> None:
 CALL = '<tool_call>{"name": "look", "arguments": {}}</tool_call>'
 
 
-@pytest.mark.parametrize(
-    ("text", "begun", "count"),
-    [
-        (f"<think>Shall I {CALL}?</think>{CALL}", False, 1),
-        (f"<think>Shall I {CALL}", False, 0),
-        (f"Shall I {CALL}", True, 0),
-        (f"Shall I {CALL}</think>{CALL}", True, 1),
-        (f"[THINK]{CALL}[/THINK]", False, 0),
-        (f"<seed:think>{CALL}</seed:think>", False, 0),
-        (f"<|channel>thought\n{CALL}<channel|>", False, 0),
-        (CALL, False, 1),
-    ],
-)
-def test_a_call_inside_of_thinking_is_not_one(text: str, begun: bool, count: int) -> None:
-    found = read(text, "hermes", begun)
-    assert len(found.calls) == count and not found.problem
+A_CALL_INSIDE_OF_THINKING_IS_NOT_ONE: list[tuple[str, bool, int]] = [
+    (f"<think>Shall I {CALL}?</think>{CALL}", False, 1),
+    (f"<think>Shall I {CALL}", False, 0),
+    (f"Shall I {CALL}", True, 0),
+    (f"Shall I {CALL}</think>{CALL}", True, 1),
+    (f"[THINK]{CALL}[/THINK]", False, 0),
+    (f"<seed:think>{CALL}</seed:think>", False, 0),
+    (f"<|channel>thought\n{CALL}<channel|>", False, 0),
+    (CALL, False, 1),
+]
+
+
+def test_a_call_inside_of_thinking_is_not_one() -> None:
+    for text, begun, count in A_CALL_INSIDE_OF_THINKING_IS_NOT_ONE:
+        found = read(text, "hermes", begun)
+        assert len(found.calls) == count and not found.problem
 
 
 MARKED_CALLS = {
@@ -203,16 +203,16 @@ MARKS_INSIDE = (
 )
 
 
-@pytest.mark.parametrize("format", MARKED_CALLS)
-@pytest.mark.parametrize("inside", MARKS_INSIDE)
-def test_a_mark_of_thinking_inside_of_an_argument_belongs_to_it(format: str, inside: str) -> None:
-    written = MARKED_CALLS[format].format(text=inside, json=json.dumps(inside))
-    other = MARKED_CALLS[format].format(text="other", json='"other"')
-    for before in ("", "<think>plan</think>\n", f"<think>or {other}</think><think>no</think>"):
-        found = read(before + written, format)
-        assert [call.decoded for call in found.calls] == [{"text": inside}] and not found.problem
-        assert found.text in ("", before.strip())
-        assert not read(f"<think>{written.replace('</think>', '')}", format).calls
+def test_a_mark_of_thinking_inside_of_an_argument_belongs_to_it() -> None:
+    for inside in MARKS_INSIDE:
+        for format in MARKED_CALLS:
+            written = MARKED_CALLS[format].format(text=inside, json=json.dumps(inside))
+            other = MARKED_CALLS[format].format(text="other", json='"other"')
+            for before in ("", "<think>plan</think>\n", f"<think>or {other}</think><think>no</think>"):
+                found = read(before + written, format)
+                assert [call.decoded for call in found.calls] == [{"text": inside}] and not found.problem
+                assert found.text in ("", before.strip())
+                assert not read(f"<think>{written.replace('</think>', '')}", format).calls
 
 
 def test_thinking_that_a_template_begins_is_known() -> None:
