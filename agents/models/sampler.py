@@ -12,10 +12,10 @@ from transformers import PreTrainedModel
 
 from turngym.agents.models.completion import Completion
 from turngym.agents.models.generate import Memo, generate
+from turngym.agents.models.kv_cache.memory import bytes_per_token, can_be_kept
+from turngym.agents.models.kv_cache.requests import CacheCounts
+from turngym.agents.models.kv_cache.sessions import Sessions
 from turngym.agents.models.loading import LanguageModel
-from turngym.agents.models.sessions.memory import bytes_per_token, can_be_kept
-from turngym.agents.models.sessions.requests import CacheCounts
-from turngym.agents.models.sessions.sessions import Sessions
 from turngym.agents.sampling import Sampling
 
 _MOST_WORDS = 1024
@@ -49,7 +49,7 @@ def automatic_budget(network: PreTrainedModel) -> int:
 class Sampler:
     """Samples completions of prompts with a model's network.
 
-    Keys and values are kept from turn to turn (:class:`~turngym.agents.models.sessions.Sessions`), except for tiny
+    Keys and values are kept from turn to turn (:class:`~turngym.agents.models.kv_cache.Sessions`), except for tiny
     vocabularies, where a memo of distributions pays more (:func:`memo_pays`), and for networks whose caches cannot be
     cut, such as those with sliding windows or linear attention, which compute every prompt again.
 

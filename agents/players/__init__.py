@@ -25,8 +25,8 @@ class AgentSettings:
         top_p: Nucleus share.
         max_new_tokens: Limit of a completion's length.
         prompt: Fields of :class:`turngym.agents.prompt_text.PromptConfig`.
-        server: Fields of :class:`turngym.agents.servers.config.ServerConfig`, or of
-            :class:`turngym.agents.models.vllm_config.VllmConfig` for the agent ``vllm``, or ``dtype`` and ``device`` of
+        server: Fields of :class:`turngym.agents.chat_client.config.ServerConfig`, or of
+            :class:`turngym.agents.models.vllm.config.VllmConfig` for the agent ``vllm``, or ``dtype`` and ``device`` of
             :func:`turngym.agents.models.loading.load_model` and ``cache_tokens`` for the agent ``hf``.
         style: Name of a style of :data:`turngym.agents.prompting.styles.STYLES`, with options as in
             ``summary:budget=1500``.

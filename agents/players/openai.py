@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import re
 
+from turngym.agents.chat_client.agent import ServerAgent
+from turngym.agents.chat_client.client import ChatServer
+from turngym.agents.chat_client.config import OPENAI_HOST, ServerConfig, read_address, read_key, read_prices
 from turngym.agents.players import AGENTS, AgentSettings, served_prompt
 from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.sampling import Sampling
-from turngym.agents.servers.agent import ServerAgent
-from turngym.agents.servers.client import ChatServer
-from turngym.agents.servers.config import OPENAI_HOST, ServerConfig, read_address, read_key, read_prices
 from turngym.errors import ConfigError, nearest
 
 _DEFAULT_URL = f"https://{OPENAI_HOST}/v1"

@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from turngym.agents.chat import ACTION, Ask, ChatModel, Note, Reply, reasoning_notes
+from turngym.agents.chat_client.agent import ServerAgent
+from turngym.agents.chat_client.background import Background
 from turngym.agents.core import Agent, Decision, EagerAgent, Request, build_each
 from turngym.agents.prompting.styles import PLAIN, ChatTurn, EpisodeMemory, Scene, Style, Try, make_style
-from turngym.agents.servers.agent import ServerAgent
-from turngym.agents.servers.background import Background
 from turngym.agents.usage import Usage
 from turngym.errors import ConfigError, PromptTooLong
 

@@ -27,7 +27,7 @@ def transformers_agent(model: LanguageModel, settings: AgentSettings, iteration:
     from turngym.agents.models.sampler import Sampler
 
     if model.pictures is not None:
-        from turngym.agents.models.vision_agent import VisionAgent  # imported only for models that see
+        from turngym.agents.models.vision.agent import VisionAgent  # imported only for models that see
 
         return VisionAgent(
             model,

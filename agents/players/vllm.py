@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from turngym.agents.models.vllm_config import VllmConfig, require_vllm
+from turngym.agents.models.vllm.config import VllmConfig, require_vllm
 from turngym.agents.players import AGENTS, AgentSettings
 from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.sampling import Sampling
@@ -15,7 +15,7 @@ from turngym.lazy import require
 if TYPE_CHECKING:
     from turngym.agents.models.agent import ModelAgent
     from turngym.agents.models.loading import Vocabulary
-    from turngym.agents.models.vllm_sampler import VllmSampler
+    from turngym.agents.models.vllm.sampler import VllmSampler
 
 require("transformers")
 require("torch")
@@ -59,7 +59,7 @@ def make(argument: str, settings: AgentSettings) -> ModelAgent:
     config = VllmConfig(**settings.server)
     require_vllm()
     from turngym.agents.models.loading import load_vocabulary
-    from turngym.agents.models.vllm_sampler import VllmSampler
+    from turngym.agents.models.vllm.sampler import VllmSampler
 
     vocabulary = load_vocabulary(argument)
     return vllm_agent(VllmSampler(argument, config, vocabulary.stop_ids), vocabulary, settings)

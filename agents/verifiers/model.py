@@ -8,11 +8,11 @@ import math
 import re
 
 from turngym.agents.chat import Ask, ChatModel, Message
+from turngym.agents.chat_client.agent import ServerAgent
 from turngym.agents.core import Agent
 from turngym.agents.models.settings import model_settings
 from turngym.agents.players import AgentSettings, make_agent, settings_for
 from turngym.agents.players.styled import StyledAgent
-from turngym.agents.servers.agent import ServerAgent
 from turngym.agents.trajectory import Trajectory
 from turngym.agents.verifiers import VERIFIERS, Verdict
 from turngym.errors import ConfigError

@@ -38,7 +38,7 @@ def main(argv: Sequence[str]) -> int:
     """Export, and print what the folder holds and how it is loaded."""
     arguments = parse(Arguments, argv, "export-model")
     try:
-        from turngym.trainers.loop.exporting import export_model
+        from turngym.trainers.loop.checkpoints.exporting import export_model
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package in ("", "turngym"):

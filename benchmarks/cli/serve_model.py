@@ -57,9 +57,9 @@ def main(argv: Sequence[str]) -> int:
     """Serve until interrupted."""
     with collection_paused():
         from turngym.agents.models.loading import load_model
-        from turngym.agents.models.serving.engine import Engine
-        from turngym.agents.models.serving.server import PolicyServer
-        from turngym.agents.models.serving.weights import ServedWeights
+        from turngym.agents.models.policy_server.engine import Engine
+        from turngym.agents.models.policy_server.server import PolicyServer
+        from turngym.agents.models.policy_server.weights import ServedWeights
         from turngym.web.tokens import own_token
 
     arguments = parse(Arguments, argv, "serve-model")

@@ -14,7 +14,7 @@ from rich.table import Table
 from submissions import changed, play, rows_of, write_rows
 
 from turngym.__main__ import main
-from turngym.agents.servers.exchange import CallFailed
+from turngym.agents.chat_client.exchange import CallFailed
 from turngym.terminal.console import Console
 from turngym.text import printable
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from turngym.agents.chat_client.agent import ServerAgent
 from turngym.agents.core import Request
 from turngym.agents.players import AgentSettings, make_agent
-from turngym.agents.servers.agent import ServerAgent
 
 Body = dict[str, Any]
 QUICK: dict[str, Any] = {"wait": 0.001, "longest_wait": 0.002}

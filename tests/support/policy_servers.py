@@ -11,8 +11,8 @@ from typing import Any
 from safetensors.torch import save_file
 
 from turngym.agents.models.loading import LanguageModel
-from turngym.agents.models.serving import Engine, PolicyServer
-from turngym.agents.models.serving.weights import ServedWeights
+from turngym.agents.models.policy_server import Engine, PolicyServer
+from turngym.agents.models.policy_server.weights import ServedWeights
 from turngym.trainers.engine.adapters import adapter_tensors, lora_config
 
 

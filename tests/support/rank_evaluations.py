@@ -11,10 +11,10 @@ from typing import Any
 from turngym.agents.models.embedded import EmbeddedConfig
 from turngym.trainers.engine.ranks import Ranks
 from turngym.trainers.engine.ranks.launch import launched
-from turngym.trainers.loop.first_plays import FirstPlays
-from turngym.trainers.loop.game_task import GameTask
 from turngym.trainers.loop.setup import initial_model
-from turngym.trainers.loop.task_factory import make_task
+from turngym.trainers.loop.tasks.factory import make_task
+from turngym.trainers.loop.tasks.first_plays import FirstPlays
+from turngym.trainers.loop.tasks.game_task import GameTask
 from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, SelfPlayConfig, TrainConfig
 
 EPISODES = TrainConfig(

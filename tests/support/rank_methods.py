@@ -29,7 +29,7 @@ from turngym.trainers.core.update_config import UpdateConfig
 from turngym.trainers.engine.ranks import Ranks
 from turngym.trainers.engine.ranks.launch import launched
 from turngym.trainers.loop.setup import build_algorithm, build_learner
-from turngym.trainers.loop.task_factory import make_task
+from turngym.trainers.loop.tasks.factory import make_task
 from turngym.trainers.loop.trainer import Trainer
 from turngym.trainers.records.unwritten import folder_of_ranks
 from turngym.trainers.settings.config import RolloutConfig, TrainConfig

@@ -37,9 +37,9 @@ from turngym.trainers.engine.ranks.launch import launched
 from turngym.trainers.engine.ranks.sharded import Sharded
 from turngym.trainers.engine.ranks.sharding import gathered, inside
 from turngym.trainers.engine.scoring import score
-from turngym.trainers.loop.checkpoint import load_checkpoint, save_checkpoint, write_divided
-from turngym.trainers.loop.checkpoint_pieces import divided_tensors
-from turngym.trainers.loop.task import EnvTask
+from turngym.trainers.loop.checkpoints.checkpoint import load_checkpoint, save_checkpoint, write_divided
+from turngym.trainers.loop.checkpoints.pieces import divided_tensors
+from turngym.trainers.loop.tasks.task import EnvTask
 from turngym.trainers.records.run_folder import RunFolder
 
 CONFIG: Mapping[str, Any] = {"learning_rate": 1e-2, "max_grad_norm": 0.5, "max_micro_batch_tokens": 200}

@@ -14,8 +14,8 @@ from transformers import PreTrainedModel, Qwen3Config, Qwen3ForCausalLM
 from turngym.agents.models.completion import Generate
 from turngym.agents.models.embedded import build_tokenizer
 from turngym.agents.models.loading import LanguageModel, set_format
+from turngym.agents.models.policy_server.engine import token_logprobs
 from turngym.agents.models.sampler import Sampler
-from turngym.agents.models.serving.engine import token_logprobs
 from turngym.trainers.engine.adapters import adapted_layers, add_adapters, without_adapters
 from turngym.trainers.engine.fingerprint import Fingerprints, Limits, Score, Verdict, handed_over
 from turngym.trainers.engine.probe_sequences import probe_sequences

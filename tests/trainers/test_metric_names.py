@@ -11,14 +11,14 @@ import torch
 from small import small_model
 
 from turngym.agents.models.loading import set_format
-from turngym.agents.models.served.client import PolicyClient
-from turngym.agents.models.served.config import ServedConfig
-from turngym.agents.models.served.pool import ServerPool
+from turngym.agents.models.rollout_servers.client import PolicyClient
+from turngym.agents.models.rollout_servers.config import ServedConfig
+from turngym.agents.models.rollout_servers.pool import ServerPool
 from turngym.trainers.algorithms import ALGORITHMS, build
 from turngym.trainers.core.algorithm import Need
 from turngym.trainers.engine.learner import UpdateConfig
 from turngym.trainers.loop.setup import build_algorithm, build_learner
-from turngym.trainers.loop.task_factory import make_task
+from turngym.trainers.loop.tasks.factory import make_task
 from turngym.trainers.loop.trainer import Trainer
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, SelfPlayConfig, TrainConfig

@@ -37,7 +37,7 @@ from turngym.trainers.core.columns import Texts, TokenColumn, with_columns
 from turngym.trainers.core.turn_table import TurnTable
 
 if TYPE_CHECKING:
-    from turngym.trainers.engine.twin_critic import Transition
+    from turngym.trainers.engine.critics.twin import Transition
 
 Objective: TypeAlias = Literal["plain", "clipped"]
 
@@ -90,7 +90,7 @@ def transitions_of(table: TurnTable, rewards: Tensor, bootstrap_truncated: bool)
     Raises:
         ConfigError: The turns do not have their actions as a column.
     """
-    from turngym.trainers.engine.twin_critic import Transition
+    from turngym.trainers.engine.critics.twin import Transition
 
     if table.num_turns and "action" not in table.columns["turn"]:
         raise ConfigError("archer reads the actions of turns as a column: gather trajectories with its collect().")
@@ -130,7 +130,7 @@ class ArCHer(ClippedMethod[ArCHerConfig]):
 
     def __init__(self, config: ArCHerConfig) -> None:
         super().__init__(config)
-        from turngym.trainers.engine.twin_critic import TwinCritic  # a class of torch's
+        from turngym.trainers.engine.critics.twin import TwinCritic  # a class of torch's
 
         self.critic = TwinCritic(config.buckets, config.width)
         self.slow = TwinCritic(config.buckets, config.width).requires_grad_(False)
@@ -236,7 +236,7 @@ class ArCHer(ClippedMethod[ArCHerConfig]):
         q = self.critic.q(states.tolist(), actions.tolist())
         q_loss = ((q - q_targets.to(q).flatten(0, 1)) ** 2).sum(-1).reshape(q_targets.shape[:2]).mean(-1)
         v = self.critic.v(Texts(states.values, states.index[:, 0]).tolist())
-        from turngym.trainers.engine.twin_critic import expectile_loss
+        from turngym.trainers.engine.critics.twin import expectile_loss
 
         return q_loss, expectile_loss(v_targets.to(v) - v, self.config.expectile).sum(-1)
 
@@ -280,6 +280,6 @@ class ArCHer(ClippedMethod[ArCHerConfig]):
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Restore the replay."""
-        from turngym.trainers.engine.twin_critic import Transition
+        from turngym.trainers.engine.critics.twin import Transition
 
         self.replay = [Transition(*each) for each in state["replay"]]

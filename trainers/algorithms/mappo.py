@@ -73,7 +73,7 @@ class MAPPO(ClippedMethod[MAPPOConfig]):
 
     def __init__(self, config: MAPPOConfig) -> None:
         super().__init__(config)
-        from turngym.trainers.engine.joint_critic import JointCritic  # a class of torch's
+        from turngym.trainers.engine.critics.joint import JointCritic  # a class of torch's
 
         self.critic = JointCritic(config.buckets, config.width)
         self.moments = F.Moments()

@@ -22,7 +22,7 @@ from turngym.storage.files import write_json
 from turngym.trainers.engine.ranks.launch import LAUNCHER_VARIABLES
 from turngym.trainers.loop.setup import build_supervised, policy_agent
 from turngym.trainers.loop.sft import SupervisedLearner
-from turngym.trainers.loop.task_factory import make_task
+from turngym.trainers.loop.tasks.factory import make_task
 from turngym.trainers.records.run_folder import RunFolder
 
 _BUDGET = "allowance.json"

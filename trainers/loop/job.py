@@ -20,10 +20,10 @@ from turngym.trainers.engine.adapters import without_adapters
 from turngym.trainers.engine.probe import mismatch_warning
 from turngym.trainers.engine.ranks import SINGLE, Ranks
 from turngym.trainers.engine.ranks.launch import launched, rank_device
-from turngym.trainers.loop.checkpoint import all_checkpoints
+from turngym.trainers.loop.checkpoints.checkpoint import all_checkpoints
 from turngym.trainers.loop.control import ControlArm, is_done
 from turngym.trainers.loop.needs import require_own_sampler, require_packages
-from turngym.trainers.loop.samplers import RolloutSampler, SamplerSetup, own_network, rollouts_of
+from turngym.trainers.loop.sampling.samplers import RolloutSampler, SamplerSetup, own_network, rollouts_of
 from turngym.trainers.loop.setup import (
     build_algorithm,
     build_learner,
@@ -34,8 +34,8 @@ from turngym.trainers.loop.setup import (
     with_adapters,
 )
 from turngym.trainers.loop.shared_folder import folder_of_first
-from turngym.trainers.loop.task import TaskSource
-from turngym.trainers.loop.task_factory import make_task
+from turngym.trainers.loop.tasks.factory import make_task
+from turngym.trainers.loop.tasks.task import TaskSource
 from turngym.trainers.loop.time_left import TimeLeft
 from turngym.trainers.loop.trainer import Trainer
 from turngym.trainers.records.metric_log import require_service

@@ -7,7 +7,7 @@ import importlib.util
 from turngym.agents.models.attention import require_attention
 from turngym.agents.models.loading import chosen_device
 from turngym.agents.models.quantized import require_quantizer
-from turngym.agents.models.vllm_config import require_vllm
+from turngym.agents.models.vllm.config import require_vllm
 from turngym.envs.vector.backends.remote.ray_session import import_ray
 from turngym.errors import ConfigError, missing_extra
 from turngym.trainers.engine.optimizer import eight_bit_adamw

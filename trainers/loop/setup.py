@@ -35,7 +35,7 @@ from turngym.trainers.engine.ranks import SINGLE, Ranks
 from turngym.trainers.engine.ranks.sharded import Sharded
 from turngym.trainers.engine.ranks.spread import Replicated, Spread
 from turngym.trainers.loop.sft import SupervisedLearner
-from turngym.trainers.loop.shared_play import slots_of
+from turngym.trainers.loop.tasks.shared_play import slots_of
 from turngym.trainers.settings.config import EMBEDDED, TrainConfig
 from turngym.trainers.settings.precision import DTYPES
 from turngym.wrappers.actions.action_format import action_format

@@ -21,10 +21,10 @@ from turngym.trainers.core.context import exclusion_metrics, kept, require_turns
 from turngym.trainers.core.finite import screen_rewards
 from turngym.trainers.core.signals import stop_signals
 from turngym.trainers.engine.learner import Learner
-from turngym.trainers.loop.checkpoint import all_checkpoints, keep_newest, load_checkpoint
-from turngym.trainers.loop.samplers import RolloutSampler
-from turngym.trainers.loop.saving import CheckpointWriter, Progress
-from turngym.trainers.loop.task import TaskSource
+from turngym.trainers.loop.checkpoints.checkpoint import all_checkpoints, keep_newest, load_checkpoint
+from turngym.trainers.loop.checkpoints.saving import CheckpointWriter, Progress
+from turngym.trainers.loop.sampling.samplers import RolloutSampler
+from turngym.trainers.loop.tasks.task import TaskSource
 from turngym.trainers.records.metric_log import MetricLog
 from turngym.trainers.records.rollout_metrics import branch_metrics, rollout_metrics, timing_metrics
 from turngym.trainers.records.run_folder import RunFolder

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from turngym.agents.models.agent import ModelAgent
+from turngym.agents.models.kv_cache import CacheCounts
 from turngym.agents.models.sampler import Sampler
-from turngym.agents.models.sessions import CacheCounts
 
 
 class CacheMeter:

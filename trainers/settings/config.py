@@ -11,9 +11,9 @@ from turngym.agents.agent_program import TASK_FILE, ProgramConfig
 from turngym.agents.models.attention import ATTENTIONS, Attention
 from turngym.agents.models.embedded import EmbeddedConfig
 from turngym.agents.models.quantized import Quantize
-from turngym.agents.models.served.config import ServedConfig
+from turngym.agents.models.rollout_servers.config import ServedConfig
 from turngym.agents.models.settings import ModelSettings
-from turngym.agents.models.vllm_config import VllmConfig
+from turngym.agents.models.vllm.config import VllmConfig
 from turngym.agents.players import AgentSettings
 from turngym.agents.prompt_text import PromptConfig
 from turngym.errors import ConfigError

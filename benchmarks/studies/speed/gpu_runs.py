@@ -12,8 +12,8 @@ from typing import Any, Literal
 import torch
 
 from turngym.agents.models.loading import LanguageModel
-from turngym.agents.models.served.config import ServedConfig
-from turngym.agents.models.vllm_config import VllmConfig
+from turngym.agents.models.rollout_servers.config import ServedConfig
+from turngym.agents.models.vllm.config import VllmConfig
 from turngym.agents.prompt_text import PromptConfig
 from turngym.terminal.console import Console
 from turngym.trainers.core.update_config import UpdateConfig

@@ -20,9 +20,9 @@ from safetensors.torch import load_file, save_file
 from small import small_model
 
 from turngym.agents.models.loading import LanguageModel
-from turngym.agents.models.serving import PolicyServer
-from turngym.agents.models.serving.engine import token_logprobs
-from turngym.agents.models.serving.requests import Limits, Refused, read_generate, read_object
+from turngym.agents.models.policy_server import PolicyServer
+from turngym.agents.models.policy_server.engine import token_logprobs
+from turngym.agents.models.policy_server.requests import Limits, Refused, read_generate, read_object
 from turngym.errors import ConfigError
 from turngym.trainers.core.rows import Read, Row
 from turngym.trainers.engine.adapters import add_adapters, without_adapters
@@ -287,7 +287,7 @@ def test_a_server_is_well_while_it_reads_weights_and_not_once_a_read_has_ended_h
                 raise OSError("the disk is gone")
             return torch.as_tensor(self.file.get_tensor(name))
 
-    monkeypatch.setattr("turngym.agents.models.serving.weights.safe_open", Watched)
+    monkeypatch.setattr("turngym.agents.models.policy_server.weights.safe_open", Watched)
     with served(small_model(), folder) as reading:
         assert reloaded(reading, folder / "slow")[0] == 200
         assert len(seen) > 5 and set(seen) == {200}

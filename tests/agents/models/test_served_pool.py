@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from scripted_policy_servers import ScriptedServer, scripted_servers, token_of
 
+from turngym.agents.chat_client.exchange import CallFailed
 from turngym.agents.models.completion import Completion
-from turngym.agents.models.served.client import PolicyClient
-from turngym.agents.models.served.config import ServedConfig
-from turngym.agents.models.served.keeper import WRONG_WEIGHTS, Keeper
-from turngym.agents.models.served.members import Member, State
-from turngym.agents.models.served.pool import ServerPool
+from turngym.agents.models.rollout_servers.client import PolicyClient
+from turngym.agents.models.rollout_servers.config import ServedConfig
+from turngym.agents.models.rollout_servers.keeper import WRONG_WEIGHTS, Keeper
+from turngym.agents.models.rollout_servers.members import Member, State
+from turngym.agents.models.rollout_servers.pool import ServerPool
 from turngym.agents.sampling import Sampling, seed_of, turn_uniforms
-from turngym.agents.servers.exchange import CallFailed
 from turngym.errors import ModelError
 
 QUICK = ServedConfig(poll=0.02, timeout=20.0, sync_timeout=20.0, patience=20.0, concurrency=8)

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from turngym.__main__ import main
-from turngym.agents.models.served.client import read_generated
-from turngym.agents.models.served.config import ServedConfig
-from turngym.agents.models.served.launcher import OwnServer, ServerCommand, start_watched, stop_watched
-from turngym.agents.models.vllm_config import VllmConfig
-from turngym.agents.servers.exchange import CallFailed
+from turngym.agents.chat_client.exchange import CallFailed
+from turngym.agents.models.rollout_servers.client import read_generated
+from turngym.agents.models.rollout_servers.config import ServedConfig
+from turngym.agents.models.rollout_servers.launcher import OwnServer, ServerCommand, start_watched, stop_watched
+from turngym.agents.models.vllm.config import VllmConfig
 from turngym.benchmarks.cli.train import parse_train
 from turngym.errors import ConfigError
 from turngym.trainers.settings.config import RolloutConfig, TrainConfig, config_from_json
@@ -151,7 +151,7 @@ time.sleep(600)
 _RUN = """
 import os, sys, time
 from pathlib import Path
-from turngym.agents.models.served.launcher import start_watched
+from turngym.agents.models.rollout_servers.launcher import start_watched
 process = start_watched([sys.executable, "-c", sys.argv[1]], os.environ, Path(sys.argv[2]))
 time.sleep(600)
 """

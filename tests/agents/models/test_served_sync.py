@@ -9,12 +9,12 @@ import torch
 from safetensors.torch import load_file
 from scripted_policy_servers import ScriptedServer, scripted_servers
 
-from turngym.agents.models.served.client import PolicyClient
-from turngym.agents.models.served.sync import folder as folder_module
-from turngym.agents.models.served.sync.core import WeightSync
-from turngym.agents.models.served.sync.folder import AdapterSync, FolderSync, NativeSync, write_weights
-from turngym.agents.models.served.sync.gpu import GpuSync
-from turngym.agents.servers.exchange import CallFailed
+from turngym.agents.chat_client.exchange import CallFailed
+from turngym.agents.models.rollout_servers.client import PolicyClient
+from turngym.agents.models.rollout_servers.sync import folder as folder_module
+from turngym.agents.models.rollout_servers.sync.core import WeightSync
+from turngym.agents.models.rollout_servers.sync.folder import AdapterSync, FolderSync, NativeSync, write_weights
+from turngym.agents.models.rollout_servers.sync.gpu import GpuSync
 
 SHARED = torch.arange(6.0).view(2, 3)
 WEIGHTS = {"embedding": SHARED, "head": SHARED, "turned": SHARED.T}

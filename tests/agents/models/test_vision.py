@@ -15,8 +15,8 @@ from turngym.agents.core import Request
 from turngym.agents.episodes.rollout import rollout
 from turngym.agents.models.embedded import build_tokenizer
 from turngym.agents.models.loading import LanguageModel, load_model
+from turngym.agents.models.vision.agent import VisionAgent
 from turngym.agents.models.vision.pictures import opened
-from turngym.agents.models.vision_agent import VisionAgent
 from turngym.agents.players import AgentSettings
 from turngym.agents.players.transformers import transformers_agent
 from turngym.agents.prompt_text import PromptConfig

@@ -13,8 +13,8 @@ from torch import nn
 from turngym.__main__ import main
 from turngym.agents.models.agent import ModelAgent
 from turngym.agents.models.loading import load_model, load_vocabulary
-from turngym.agents.models.vllm_config import VllmConfig
-from turngym.agents.models.vllm_weights import require_shapes, shapes_of, stale_weights, with_head
+from turngym.agents.models.vllm.config import VllmConfig
+from turngym.agents.models.vllm.weights import require_shapes, shapes_of, stale_weights, with_head
 from turngym.agents.players import AgentSettings, make_agent
 from turngym.agents.sampling import seed_of
 from turngym.benchmarks.cli.train import parse_train

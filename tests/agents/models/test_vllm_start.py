@@ -14,8 +14,8 @@ from turngym.agents.sampling import Sampling, turn_uniforms
 pytestmark = pytest.mark.integration
 pytest.importorskip("vllm", reason="vllm is in .venvs/vllm only: run make test-integration")
 
-from turngym.agents.models.vllm_config import VllmConfig  # noqa: E402
-from turngym.agents.models.vllm_sampler import VllmSampler  # noqa: E402
+from turngym.agents.models.vllm.config import VllmConfig  # noqa: E402
+from turngym.agents.models.vllm.sampler import VllmSampler  # noqa: E402
 from turngym.agents.players.vllm import make  # noqa: E402
 from turngym.errors import ConfigError, ModelError  # noqa: E402
 

@@ -9,6 +9,7 @@ from chat_shapes import SHAPES, Shape, shape_model
 from small import agent_of, sokoban_vector
 
 from turngym.__main__ import main
+from turngym.agents.chat_client.prompts import ServerPrompts
 from turngym.agents.core import Request
 from turngym.agents.episodes.rollout import rollout
 from turngym.agents.models.agent import ModelAgent
@@ -16,7 +17,6 @@ from turngym.agents.models.loading import LanguageModel
 from turngym.agents.models.settings import model_settings
 from turngym.agents.players import make_agent
 from turngym.agents.prompting.prompts import Memory, PastTurn, PromptBuilder, PromptConfig
-from turngym.agents.servers.prompts import ServerPrompts
 from turngym.agents.trajectory import EpisodeSpec, Turn
 from turngym.envs.parsing.thinking import THINKING
 from turngym.errors import ConfigError

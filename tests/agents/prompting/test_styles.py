@@ -11,13 +11,13 @@ from chat_servers import QUICK, Body, ChatServerForTests, Reply, chat_server, re
 from small import small_model
 
 from turngym.agents.chat import Message, guessed_tokens
+from turngym.agents.chat_client.agent import ServerAgent
 from turngym.agents.core import Agent, Decision
 from turngym.agents.players import AgentSettings, make_agent
 from turngym.agents.players.styled import StyledAgent, StyledServerAgent, styled
 from turngym.agents.players.transformers import transformers_agent
 from turngym.agents.prompting.fitting import note_of
 from turngym.agents.prompting.styles import STYLES, ChatTurn, EpisodeMemory, Try, conversation, make_style, prompt_hash
-from turngym.agents.servers.agent import ServerAgent
 from turngym.agents.usage import Usage
 from turngym.errors import ConfigError, UnknownName
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from chat_servers import Reply, chat_server
 
-from turngym.agents.servers.client import CallFailed, ChatServer, read_answer, retry_after
-from turngym.agents.servers.config import read_address
+from turngym.agents.chat_client.client import CallFailed, ChatServer, read_answer, retry_after
+from turngym.agents.chat_client.config import read_address
 from turngym.seeding import stream
 
 KEY = "secret-key-of-the-tests"

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from chat_servers import Body, Reply, agent_of, chaotic, chat_server, request
 
+from turngym.agents.chat_client.agent import ServerAgent, backoff
 from turngym.agents.episodes.evaluate import evaluate
 from turngym.agents.players import AgentSettings, make_agent
-from turngym.agents.servers.agent import ServerAgent, backoff
 from turngym.seeding import stream
 from turngym.wrappers.actions.action_format import action_format
 

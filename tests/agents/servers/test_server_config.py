@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from turngym.agents.chat_client.agent import ServerAgent
+from turngym.agents.chat_client.config import Address, Prices, ServerConfig, read_address, read_key, read_prices
 from turngym.agents.players import AgentSettings, make_agent
 from turngym.agents.players.openai import split_argument
-from turngym.agents.servers.agent import ServerAgent
-from turngym.agents.servers.config import Address, Prices, ServerConfig, read_address, read_key, read_prices
 from turngym.errors import ConfigError
 
 LOCAL = read_address("http://localhost:8000/v1")

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from chat_servers import Body, ChatServerForTests, Reply, agent_of, chaotic, chat_server, request
 
+from turngym.agents.chat_client.agent import ServerAgent
+from turngym.agents.chat_client.client import Answer, ChatServer
+from turngym.agents.chat_client.config import ServerConfig, read_address
 from turngym.agents.core import Decision, Request
 from turngym.agents.episodes.evaluate import evaluate
 from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.sampling import Sampling
-from turngym.agents.servers.agent import ServerAgent
-from turngym.agents.servers.client import Answer, ChatServer
-from turngym.agents.servers.config import ServerConfig, read_address
 from turngym.agents.usage import Usage
 
 

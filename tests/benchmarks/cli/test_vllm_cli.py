@@ -13,7 +13,7 @@ from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry
 pytestmark = pytest.mark.integration
 pytest.importorskip("vllm", reason="vllm is in .venvs/vllm only: run make test-integration")
 
-from turngym.agents.models.vllm_sampler import end_vllm  # noqa: E402
+from turngym.agents.models.vllm.sampler import end_vllm  # noqa: E402
 
 LAKE = SuiteEntry("turngym/FrozenLake-v0", {"max_turns": 4}, episodes=3)
 NUMBER = SuiteEntry("turngym/GuessTheNumber-v0", {"max_turns": 7}, episodes=3)

@@ -18,8 +18,8 @@ from turngym.trainers.core.algorithm import Credit
 from turngym.trainers.core.columns import lay_out_column
 from turngym.trainers.core.turn_table import TurnTable, turn_table
 from turngym.trainers.core.update_config import UpdateConfig
+from turngym.trainers.engine.critics.twin import Transition, TwinCritic, expectile_loss
 from turngym.trainers.engine.learner import Learner
-from turngym.trainers.engine.twin_critic import Transition, TwinCritic, expectile_loss
 
 torch.set_num_threads(1)
 

@@ -21,7 +21,7 @@ from turngym.trainers.engine.learner import UpdateConfig
 from turngym.trainers.engine.policy_statistics import gap_figures
 from turngym.trainers.engine.scoring import score
 from turngym.trainers.loop.setup import build_algorithm, build_learner
-from turngym.trainers.loop.task_factory import make_task
+from turngym.trainers.loop.tasks.factory import make_task
 from turngym.trainers.loop.trainer import Trainer
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, TrainConfig

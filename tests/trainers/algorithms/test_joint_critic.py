@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, tensor
 
 from turngym.trainers import functional as F
-from turngym.trainers.engine.joint_critic import JointCritic, text_features
+from turngym.trainers.engine.critics.joint import JointCritic, text_features
 
 
 def double(values: object) -> Tensor:

@@ -15,7 +15,7 @@ from turngym.trainers.algorithms import build
 from turngym.trainers.core.algorithm import Algorithm, LossInputs, Need
 from turngym.trainers.engine.adapters import add_adapters
 from turngym.trainers.engine.learner import Learner, UpdateConfig
-from turngym.trainers.loop.checkpoint import load_checkpoint, save_checkpoint
+from turngym.trainers.loop.checkpoints.checkpoint import load_checkpoint, save_checkpoint
 
 torch.set_num_threads(1)
 

@@ -18,10 +18,10 @@ from turngym.trainers.algorithms import build
 from turngym.trainers.core.algorithm import Need
 from turngym.trainers.core.turn_table import turn_table
 from turngym.trainers.engine.learner import UpdateConfig
-from turngym.trainers.loop.game_task import GameTask
 from turngym.trainers.loop.setup import build_algorithm, build_learner
-from turngym.trainers.loop.task import EnvTask
-from turngym.trainers.loop.task_factory import make_task
+from turngym.trainers.loop.tasks.factory import make_task
+from turngym.trainers.loop.tasks.game_task import GameTask
+from turngym.trainers.loop.tasks.task import EnvTask
 from turngym.trainers.loop.trainer import Trainer
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.settings.config import RolloutConfig, TrainConfig

@@ -25,7 +25,7 @@ from turngym.trainers.engine.learner import Learner
 from turngym.trainers.engine.network_columns import with_values
 from turngym.trainers.functional import NORMALISATIONS, loss_weights
 from turngym.trainers.loop.setup import build_algorithm, build_learner
-from turngym.trainers.loop.task_factory import make_task
+from turngym.trainers.loop.tasks.factory import make_task
 from turngym.trainers.loop.trainer import Trainer
 from turngym.trainers.records.rollout_metrics import rollout_metrics
 from turngym.trainers.records.run_folder import RunFolder

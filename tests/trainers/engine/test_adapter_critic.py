@@ -18,7 +18,7 @@ from turngym.trainers.core.rows import build_rows
 from turngym.trainers.engine.adapters import add_adapters
 from turngym.trainers.engine.learner import Learner, UpdateConfig
 from turngym.trainers.engine.scoring import score
-from turngym.trainers.loop.checkpoint import load_checkpoint, save_checkpoint
+from turngym.trainers.loop.checkpoints.checkpoint import load_checkpoint, save_checkpoint
 
 RANK = 2
 SETTINGS = UpdateConfig(learning_rate=1e-2, critic_learning_rate=1e-2)
@@ -165,7 +165,7 @@ def test_copies_of_an_unchanged_trunk_in_a_checkpoint_are_read(tmp_path: Path) -
 
 
 def test_a_frozen_self_shares_the_trunk(tmp_path: Path) -> None:
-    from turngym.trainers.loop.opponent_pool import PastSelves
+    from turngym.trainers.loop.tasks.opponent_pool import PastSelves
 
     model: LanguageModel = add_adapters(small_model(), RANK, seed=0)
     past = PastSelves(keep=2, every=1)

@@ -20,8 +20,8 @@ from turngym.trainers.engine.learner import Learner, UpdateConfig
 from turngym.trainers.engine.prepared import prepare
 from turngym.trainers.engine.scoring import score
 from turngym.trainers.engine.sharing import distinct_tensors
-from turngym.trainers.loop.checkpoint import load_checkpoint, save_checkpoint
-from turngym.trainers.loop.opponent_pool import PastSelves
+from turngym.trainers.loop.checkpoints.checkpoint import load_checkpoint, save_checkpoint
+from turngym.trainers.loop.tasks.opponent_pool import PastSelves
 
 SETTINGS = UpdateConfig(learning_rate=1e-2, critic_learning_rate=1e-2)
 WITH_REFERENCE = {"grpo": {"kl_coef": 0.1}}

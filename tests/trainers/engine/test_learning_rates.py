@@ -12,7 +12,7 @@ from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError
 from turngym.trainers.algorithms import build
 from turngym.trainers.engine.learner import Learner, UpdateConfig
-from turngym.trainers.loop.checkpoint import load_checkpoint, save_checkpoint
+from turngym.trainers.loop.checkpoints.checkpoint import load_checkpoint, save_checkpoint
 
 RATE, CRITIC_RATE, WARMUP, PRETRAINED = 1e-3, 1e-2, 4, 3
 

@@ -20,7 +20,7 @@ from turngym.trainers.algorithms import build
 from turngym.trainers.engine.learner import Learner, UpdateConfig
 from turngym.trainers.engine.precision import LossScale, Masters
 from turngym.trainers.engine.probe import mismatch_warning, probe_gap
-from turngym.trainers.loop.checkpoint import load_checkpoint, save_checkpoint
+from turngym.trainers.loop.checkpoints.checkpoint import load_checkpoint, save_checkpoint
 from turngym.trainers.settings.config import TrainConfig
 from turngym.trainers.settings.precision import chosen_precision, has_fast_bf16
 

@@ -15,8 +15,8 @@ from turngym.errors import ConfigError, MissingExtra
 from turngym.trainers.algorithms import build
 from turngym.trainers.engine.adapters import add_adapters, without_adapters
 from turngym.trainers.engine.learner import Learner, UpdateConfig
-from turngym.trainers.loop.checkpoint import load_checkpoint, save_checkpoint
-from turngym.trainers.loop.exporting import export_model
+from turngym.trainers.loop.checkpoints.checkpoint import load_checkpoint, save_checkpoint
+from turngym.trainers.loop.checkpoints.exporting import export_model
 from turngym.trainers.loop.job import train
 from turngym.trainers.settings.config import TrainConfig, config_from_json
 

@@ -16,9 +16,9 @@ from turngym.trainers.algorithms import build
 from turngym.trainers.algorithms.dapo import informative_groups
 from turngym.trainers.core.algorithm import Algorithm, Rollout
 from turngym.trainers.core.turn_table import turn_table
-from turngym.trainers.loop.game_task import GameTask
 from turngym.trainers.loop.setup import build_learner
-from turngym.trainers.loop.task import EnvTask
+from turngym.trainers.loop.tasks.game_task import GameTask
+from turngym.trainers.loop.tasks.task import EnvTask
 from turngym.trainers.loop.trainer import Trainer
 from turngym.trainers.settings.config import RolloutConfig, TrainConfig
 

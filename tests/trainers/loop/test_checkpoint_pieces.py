@@ -15,7 +15,7 @@ from turngym.agents.models.checkpoint_tensors import files_of, is_checkpoint, re
 from turngym.agents.models.size import parameter_count
 from turngym.errors import CheckpointError, ConfigError
 from turngym.trainers.core.update_config import UpdateConfig
-from turngym.trainers.loop.checkpoint_pieces import read_divided
+from turngym.trainers.loop.checkpoints.pieces import read_divided
 from turngym.trainers.loop.needs import require_packages
 from turngym.trainers.settings.config import TrainConfig
 

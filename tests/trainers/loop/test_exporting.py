@@ -18,7 +18,7 @@ from turngym.__main__ import main
 from turngym.agents.models.loading import load_model
 from turngym.agents.models.settings import model_settings
 from turngym.errors import CheckpointError, ConfigError, ModelError, RunFolderExists
-from turngym.trainers.loop.exporting import export_model
+from turngym.trainers.loop.checkpoints.exporting import export_model
 from turngym.trainers.loop.job import train
 from turngym.trainers.settings.config import EvaluationConfig
 
@@ -138,7 +138,7 @@ def test_damage_is_told_and_leaves_nothing(
     def full(*_: object, **__: object) -> None:
         raise SafetensorError("No space left on device (os error 28)")
 
-    monkeypatch.setattr("turngym.trainers.loop.exporting.save_file", full)
+    monkeypatch.setattr("turngym.trainers.loop.checkpoints.exporting.save_file", full)
     with pytest.raises(SafetensorError):
         export_model(runs["adapters"], tmp_path / "new", adapters=True)
     assert {path.name for path in tmp_path.iterdir()} == {"run"}

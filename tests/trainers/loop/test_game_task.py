@@ -18,13 +18,13 @@ from turngym.envs.tablegames.kuhn_poker.rules import information_sets, uniform
 from turngym.errors import CheckpointError, ConfigError, UnknownName
 from turngym.trainers.algorithms import build
 from turngym.trainers.engine.learner import UpdateConfig
-from turngym.trainers.loop.game_task import GameTask
 from turngym.trainers.loop.job import train
-from turngym.trainers.loop.opponent_pool import PastSelves
 from turngym.trainers.loop.setup import build_algorithm, build_learner, initial_model, policy_agent
 from turngym.trainers.loop.sft import SupervisedConfig
-from turngym.trainers.loop.task import EnvTask
-from turngym.trainers.loop.task_factory import make_task
+from turngym.trainers.loop.tasks.factory import make_task
+from turngym.trainers.loop.tasks.game_task import GameTask
+from turngym.trainers.loop.tasks.opponent_pool import PastSelves
+from turngym.trainers.loop.tasks.task import EnvTask
 from turngym.trainers.loop.trainer import Trainer
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.settings.config import (

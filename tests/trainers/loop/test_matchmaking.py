@@ -14,11 +14,11 @@ from turngym.agents.episodes.self_play import LEARNER
 from turngym.agents.models.embedded import EmbeddedConfig
 from turngym.agents.models.loading import LanguageModel
 from turngym.errors import CheckpointError, ConfigError
-from turngym.trainers.loop.game_task import GameTask
 from turngym.trainers.loop.job import train
-from turngym.trainers.loop.matchmaking import Matchmaking, Result, probabilities
 from turngym.trainers.loop.sft import SupervisedConfig
-from turngym.trainers.loop.task_factory import make_task
+from turngym.trainers.loop.tasks.factory import make_task
+from turngym.trainers.loop.tasks.game_task import GameTask
+from turngym.trainers.loop.tasks.matchmaking import Matchmaking, Result, probabilities
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, SelfPlayConfig, TrainConfig
 from turngym.trainers.settings.ray import RayConfig

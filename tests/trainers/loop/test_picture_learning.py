@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from turngym.agents.core import Request
 from turngym.agents.models.embedded import EmbeddedConfig, build_tokenizer
 from turngym.agents.models.loading import LanguageModel
+from turngym.agents.models.vision.agent import VisionAgent
 from turngym.agents.models.vision.embedded import build_vision_model, with_pictures
-from turngym.agents.models.vision_agent import VisionAgent
 from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.sampling import Sampling
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn

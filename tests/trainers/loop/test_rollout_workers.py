@@ -23,16 +23,16 @@ from turngym.envs.vector.backends.remote.ray_session import import_ray
 from turngym.errors import ConfigError, TurngymError
 from turngym.trainers import report
 from turngym.trainers.engine.learner import UpdateConfig
-from turngym.trainers.loop import task_factory
 from turngym.trainers.loop.job import train
-from turngym.trainers.loop.parts import WHOLE
 from turngym.trainers.loop.rollout_workers import pool
 from turngym.trainers.loop.rollout_workers.task import RayTask
 from turngym.trainers.loop.rollout_workers.worker import Gathering
 from turngym.trainers.loop.setup import build_algorithm, with_adapters
 from turngym.trainers.loop.sft import SupervisedConfig
-from turngym.trainers.loop.task import TaskSource
-from turngym.trainers.loop.task_factory import make_task
+from turngym.trainers.loop.tasks import factory
+from turngym.trainers.loop.tasks.factory import make_task
+from turngym.trainers.loop.tasks.parts import WHOLE
+from turngym.trainers.loop.tasks.task import TaskSource
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, TrainConfig
 from turngym.trainers.settings.ray import RayConfig
@@ -181,7 +181,7 @@ def test_a_killed_worker_changes_nothing_of_a_training(
                 killer.join()
             return found
 
-    monkeypatch.setattr(task_factory, "RayTask", Watched)
+    monkeypatch.setattr(factory, "RayTask", Watched)
     run = trained(with_workers(TINY, 2), tmp_path)
     assert [record["rollout/workers_lost"] for record in run.metrics()] == [0, 1, 0]
     assert tasks[0].version == 3

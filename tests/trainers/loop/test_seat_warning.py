@@ -13,7 +13,7 @@ from turngym.trainers.core.algorithm import Need
 from turngym.trainers.loop.job import train
 from turngym.trainers.loop.setup import build_algorithm
 from turngym.trainers.loop.sft import SupervisedConfig
-from turngym.trainers.loop.task_factory import make_task
+from turngym.trainers.loop.tasks.factory import make_task
 from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, SelfPlayConfig, TrainConfig
 
 SMALL = TrainConfig(

@@ -16,11 +16,11 @@ import pytest
 from policy_servers import served
 
 from turngym.agents.agent_program import TASK_FILE, ProgramConfig
+from turngym.agents.chat_client.exchange import CallFailed
 from turngym.agents.models.embedded import EmbeddedConfig
 from turngym.agents.models.loading import load_model
-from turngym.agents.models.served.client import PolicyClient
-from turngym.agents.models.served.config import ServedConfig
-from turngym.agents.servers.exchange import CallFailed
+from turngym.agents.models.rollout_servers.client import PolicyClient
+from turngym.agents.models.rollout_servers.config import ServedConfig
 from turngym.errors import RunStopped, TurngymError
 from turngym.trainers.engine.learner import UpdateConfig
 from turngym.trainers.loop.job import train

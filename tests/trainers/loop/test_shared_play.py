@@ -7,7 +7,7 @@ import pytest
 from turngym.agents.episodes.groups import group_specs
 from turngym.agents.trajectory import EpisodeSpec
 from turngym.trainers.engine.ranks import SingleProcess
-from turngym.trainers.loop.shared_play import own_specs, slots_of
+from turngym.trainers.loop.tasks.shared_play import own_specs, slots_of
 
 
 def rank(number: int, size: int) -> SingleProcess:

@@ -21,7 +21,7 @@ from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.envs.vector import make_vec
 from turngym.errors import CheckpointError, ConfigError, DivergenceError, RunFolderExists, UnknownName
 from turngym.trainers.engine.learner import Learner, UpdateConfig
-from turngym.trainers.loop.checkpoint import all_checkpoints
+from turngym.trainers.loop.checkpoints.checkpoint import all_checkpoints
 from turngym.trainers.loop.job import train
 from turngym.trainers.loop.setup import build_algorithm, build_learner
 from turngym.trainers.loop.sft import SupervisedConfig, SupervisedLearner, demonstrations

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from test_training import SMALL, numbers
 
-from turngym.agents.servers.client import retry_after
+from turngym.agents.chat_client.client import retry_after
 from turngym.errors import MissingExtra
 from turngym.trainers.loop import needs
 from turngym.trainers.loop.job import train

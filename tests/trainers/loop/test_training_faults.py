@@ -11,7 +11,7 @@ from fault_runs import TINY, assert_goes_on_to, at, diagnosis, faulty, numbers
 
 from turngym.agents.models.loading import LanguageModel
 from turngym.errors import MissingExtra, RunStopped
-from turngym.trainers.loop.checkpoint import all_checkpoints
+from turngym.trainers.loop.checkpoints.checkpoint import all_checkpoints
 from turngym.trainers.loop.job import train
 from turngym.trainers.settings.guards import GuardConfig
 

@@ -15,7 +15,7 @@ from small_disks import fill, small_disk
 
 from turngym.agents.models.loading import LanguageModel
 from turngym.errors import RunStopped
-from turngym.trainers.loop.checkpoint import all_checkpoints
+from turngym.trainers.loop.checkpoints.checkpoint import all_checkpoints
 from turngym.trainers.loop.job import train
 
 __all__ = ["small_disk"]  # a fixture

@@ -11,13 +11,13 @@ import pytest
 
 from turngym.agents.models.embedded import EmbeddedConfig
 from turngym.agents.models.loading import LanguageModel
-from turngym.agents.models.served.config import ServedConfig
-from turngym.agents.models.served.launcher import OwnServer
-from turngym.agents.models.served.members import State
-from turngym.agents.models.vllm_config import VllmConfig
+from turngym.agents.models.rollout_servers.config import ServedConfig
+from turngym.agents.models.rollout_servers.launcher import OwnServer
+from turngym.agents.models.rollout_servers.members import State
+from turngym.agents.models.vllm.config import VllmConfig
 from turngym.trainers.engine.learner import UpdateConfig
 from turngym.trainers.loop.job import train
-from turngym.trainers.loop.served_rollouts import ServedRollouts
+from turngym.trainers.loop.sampling.served_rollouts import ServedRollouts
 from turngym.trainers.loop.sft import SupervisedConfig
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, TrainConfig

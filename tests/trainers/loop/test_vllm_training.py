@@ -20,8 +20,8 @@ from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, Tr
 pytestmark = pytest.mark.integration
 pytest.importorskip("vllm", reason="vllm is in .venvs/vllm only: run make test-integration")
 
-from turngym.agents.models.vllm_config import VllmConfig  # noqa: E402
-from turngym.trainers.loop.vllm_rollouts import Follower, vllm_rollouts  # noqa: E402
+from turngym.agents.models.vllm.config import VllmConfig  # noqa: E402
+from turngym.trainers.loop.sampling.vllm_rollouts import Follower, vllm_rollouts  # noqa: E402
 
 ENGINE = VllmConfig(max_model_len=512, kv_cache_gib=0.05)
 SMALL = TrainConfig(

@@ -10,11 +10,11 @@ from small import small_model
 
 from turngym.errors import ConfigError, ModelError
 from turngym.trainers.engine.adapters import add_adapters
-from turngym.trainers.loop.parts import Part
 from turngym.trainers.loop.rollout_workers.task import _of_a_worker
 from turngym.trainers.loop.rollout_workers.weights import load_packed, packed_files, packed_weights, unpack_files
 from turngym.trainers.loop.setup import iteration_specs
-from turngym.trainers.loop.task_factory import make_task
+from turngym.trainers.loop.tasks.factory import make_task
+from turngym.trainers.loop.tasks.parts import Part
 from turngym.trainers.settings.config import RolloutConfig, SelfPlayConfig, TrainConfig, config_from_json
 from turngym.trainers.settings.ray import RayConfig
 

@@ -8,9 +8,9 @@ import pytest
 
 from turngym.agents.trajectory import Branch, EpisodeSpec, Trajectory, Turn
 from turngym.trainers.algorithms import build
-from turngym.trainers.loop.parts import WHOLE, Part
-from turngym.trainers.loop.rewarded_task import RewardedTask
-from turngym.trainers.loop.task import TaskSource
+from turngym.trainers.loop.tasks.parts import WHOLE, Part
+from turngym.trainers.loop.tasks.rewarded_task import RewardedTask
+from turngym.trainers.loop.tasks.task import TaskSource
 from turngym.trainers.reward_models import make_reward_model
 
 SEARCH, ANSWER = "<search>x</search>", "<answer>y</answer>"

@@ -14,13 +14,13 @@ from turngym.agents.models.embedded import EmbeddedConfig
 from turngym.agents.trajectory import Branch, Trajectory
 from turngym.errors import CheckpointError, ConfigError
 from turngym.terminal.console import Console
-from turngym.trainers.loop.checkpoint import all_checkpoints
+from turngym.trainers.loop.checkpoints.checkpoint import all_checkpoints
 from turngym.trainers.loop.job import train
-from turngym.trainers.loop.parts import WHOLE, Part
-from turngym.trainers.loop.rewarded_task import RewardedTask
 from turngym.trainers.loop.sft import SupervisedConfig
-from turngym.trainers.loop.task import TaskSource
-from turngym.trainers.loop.task_factory import make_task
+from turngym.trainers.loop.tasks.factory import make_task
+from turngym.trainers.loop.tasks.parts import WHOLE, Part
+from turngym.trainers.loop.tasks.rewarded_task import RewardedTask
+from turngym.trainers.loop.tasks.task import TaskSource
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.reward_models import load_reward_model, make_reward_model
 from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, TrainConfig, config_from_json

@@ -15,7 +15,7 @@ from turngym.trainers.loop.asynchronous.gate import Gate
 from turngym.trainers.loop.asynchronous.history import History
 from turngym.trainers.loop.asynchronous.pool import Pool
 from turngym.trainers.loop.asynchronous.weights import SamplerWeights
-from turngym.trainers.loop.task import EnvTask
+from turngym.trainers.loop.tasks.task import EnvTask
 from turngym.trainers.records.journal import Journal
 
 RETRIES = 3

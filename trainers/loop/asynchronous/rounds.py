@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from turngym.agents.core import Decision, Request
+from turngym.agents.models.kv_cache import CacheCounts
 from turngym.agents.models.sampler import Sampler
-from turngym.agents.models.sessions import CacheCounts
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.trainers.loop.asynchronous.agent import VersionedAgent
 from turngym.trainers.loop.asynchronous.history import begun_record, planned_record, whole_records

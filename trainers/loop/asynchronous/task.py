@@ -17,10 +17,10 @@ from turngym.trainers.loop.asynchronous.pool import Group, Pool
 from turngym.trainers.loop.asynchronous.rounds import RoundPlayer
 from turngym.trainers.loop.asynchronous.streaming import StreamPlayer
 from turngym.trainers.loop.asynchronous.weights import SamplerWeights
-from turngym.trainers.loop.checkpoint import all_checkpoints
-from turngym.trainers.loop.parts import WHOLE, Part
-from turngym.trainers.loop.task import EnvTask
-from turngym.trainers.loop.wrapped_task import WrappedTask
+from turngym.trainers.loop.checkpoints.checkpoint import all_checkpoints
+from turngym.trainers.loop.tasks.parts import WHOLE, Part
+from turngym.trainers.loop.tasks.task import EnvTask
+from turngym.trainers.loop.tasks.wrapped_task import WrappedTask
 from turngym.trainers.records.journal import Journal
 from turngym.trainers.records.run_folder import RunFolder
 

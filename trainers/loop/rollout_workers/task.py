@@ -10,13 +10,13 @@ from typing import Any
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import Branch, Trajectory
 from turngym.envs.vector.backends.remote.ray_session import import_ray
-from turngym.trainers.loop.parts import WHOLE, Part
 from turngym.trainers.loop.rollout_workers.check import VersionCheck
 from turngym.trainers.loop.rollout_workers.pool import WorkerPool
 from turngym.trainers.loop.rollout_workers.weights import packed_files, packed_weights
 from turngym.trainers.loop.rollout_workers.worker import Answer, Branching, Gathering, Setup, Share
-from turngym.trainers.loop.task import TaskSource
-from turngym.trainers.loop.wrapped_task import WrappedTask
+from turngym.trainers.loop.tasks.parts import WHOLE, Part
+from turngym.trainers.loop.tasks.task import TaskSource
+from turngym.trainers.loop.tasks.wrapped_task import WrappedTask
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.settings.config import TrainConfig
 from turngym.trainers.settings.ray import RayConfig

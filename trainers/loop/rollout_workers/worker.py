@@ -18,11 +18,11 @@ from turngym.agents.models.loading import LanguageModel, load_model
 from turngym.agents.trajectory import Branch, Trajectory
 from turngym.system.scratch import scratch_root
 from turngym.trainers.engine.probe_sequences import probe_scores
-from turngym.trainers.loop.parts import Part
 from turngym.trainers.loop.rollout_workers.weights import Bytes, load_packed, unpack_files
-from turngym.trainers.loop.samplers import SamplerSetup, rollouts_of
+from turngym.trainers.loop.sampling.samplers import SamplerSetup, rollouts_of
 from turngym.trainers.loop.setup import with_adapters
-from turngym.trainers.loop.task import TaskSource
+from turngym.trainers.loop.tasks.parts import Part
+from turngym.trainers.loop.tasks.task import TaskSource
 from turngym.trainers.settings.config import TrainConfig
 from turngym.trainers.settings.precision import DTYPES
 

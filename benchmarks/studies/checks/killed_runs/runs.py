@@ -17,7 +17,7 @@ from typing import Any
 
 from turngym.agents.models.embedded import EmbeddedConfig
 from turngym.agents.models.loading import LanguageModel
-from turngym.agents.models.served.config import ServedConfig
+from turngym.agents.models.rollout_servers.config import ServedConfig
 from turngym.agents.trajectory import Trajectory
 from turngym.benchmarks.studies.harness import ROOT
 from turngym.storage.files import append_line, write_json

@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from turngym.__main__ import main as turngym
-from turngym.agents.models.served.client import PolicyClient
-from turngym.agents.servers.exchange import CallFailed
+from turngym.agents.chat_client.exchange import CallFailed
+from turngym.agents.models.rollout_servers.client import PolicyClient
 from turngym.benchmarks.studies.checks.killed_runs.runs import Run, child
 
 _HEALTH_SECONDS = 5.0

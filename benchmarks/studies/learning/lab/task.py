@@ -18,8 +18,8 @@ from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import Branch, EpisodeSpec, Trajectory, Turn
 from turngym.errors import ConfigError
 from turngym.seeding import stream
-from turngym.trainers.loop.parts import WHOLE, Part
-from turngym.trainers.loop.task import Evaluation, TaskSource
+from turngym.trainers.loop.tasks.parts import WHOLE, Part
+from turngym.trainers.loop.tasks.task import Evaluation, TaskSource
 
 _FIRST_TEST = 2**31
 _FIRST_BRANCH = 2**40

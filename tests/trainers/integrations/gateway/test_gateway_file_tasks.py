@@ -16,8 +16,8 @@ from turngym.agents.agent_program import TASK_FILE, ProgramConfig
 from turngym.agents.models.agent import ModelAgent
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.errors import ConfigError
-from turngym.trainers.loop.agent_task import AgentTask
 from turngym.trainers.loop.setup import policy_agent
+from turngym.trainers.loop.tasks.agent_task import AgentTask
 from turngym.trainers.settings.config import RolloutConfig, TrainConfig
 
 pytestmark = pytest.mark.integration

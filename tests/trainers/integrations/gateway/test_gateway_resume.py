@@ -13,7 +13,7 @@ import pytest
 from small import small_model
 
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
-from turngym.trainers.loop.agent_journal import EpisodeJournal, EpisodeKey, PlayedEpisode
+from turngym.trainers.loop.tasks.agent_journal import EpisodeJournal, EpisodeKey, PlayedEpisode
 
 PROGRAM = """
 import json, os, pathlib, sys, time, urllib.request

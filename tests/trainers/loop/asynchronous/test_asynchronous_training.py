@@ -21,10 +21,10 @@ from turngym.agents.trajectory import Trajectory
 from turngym.agents.trajectory_json import trajectory_to_json
 from turngym.errors import ConfigError, RunStopped
 from turngym.trainers.loop.asynchronous.task import AsyncTask
-from turngym.trainers.loop.checkpoint import all_checkpoints
+from turngym.trainers.loop.checkpoints.checkpoint import all_checkpoints
 from turngym.trainers.loop.job import train
 from turngym.trainers.loop.setup import build_algorithm, iteration_specs
-from turngym.trainers.loop.task_factory import make_task
+from turngym.trainers.loop.tasks.factory import make_task
 from turngym.trainers.settings.config import RolloutConfig, TrainConfig
 from turngym.trainers.settings.stored_config import config_from_store, config_to_store
 

@@ -1,0 +1,242 @@
+"""Sessions whose keys and values are kept from turn to turn, for any number of episodes within a budget of tokens."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from turngym.agents.models.completion import Completion
+from turngym.agents.models.distributions import choose, entropy_share, sampling_logprobs
+from turngym.agents.models.kv_cache.admission import Admission, Admitted
+from turngym.agents.models.kv_cache.forward import Forward
+from turngym.agents.models.kv_cache.requests import CacheCounts, Running
+from turngym.agents.models.kv_cache.store import Store
+from turngym.agents.models.weights import WeightsWatch, evaluating
+from turngym.agents.sampling import Sampling
+from turngym.errors import ConfigError
+
+
+class Sessions:
+    """Generates completions and keeps what it computed for the turns to come.
+
+    A prompt continues from the row of the cache whose tokens are its beginning, whichever episode that row was made
+    for, so :meth:`complete` needs no session: it takes prompts. :meth:`open`, :meth:`extend`, :meth:`generate` and
+    :meth:`close` are for loops that append. Rows are found by token ids: a rewritten history is cut where it differs,
+    equal prompts are computed once and copied. A finished completion makes room at once for one that waits. When the
+    budget is full, the rows used longest ago are evicted and their prompts computed again. New weights drop everything.
+
+    Args:
+        network: A causal language model, see :func:`~turngym.agents.models.kv_cache.memory.can_be_kept`.
+        stop_ids: Tokens that end a completion; the one sampled is part of it.
+        budget: Capacity of the cache in tokens.
+        max_rows: Completions that are sampled together.
+    """
+
+    def __init__(self, network: PreTrainedModel, stop_ids: frozenset[int], budget: int, max_rows: int = 512) -> None:
+        self.network = network
+        self.stop_ids = stop_ids
+        self.max_rows = max_rows
+        self.store = Store(int(network.config.num_hidden_layers), budget)
+        self._admission = Admission(self.store)
+        self._forward = Forward(network, self.store.memory, self.store.slots)
+        self._watch = WeightsWatch()
+        self._open: dict[int, list[int]] = {}
+        self._opened = 0
+
+    @property
+    def counts(self) -> CacheCounts:
+        """Counts of prompt tokens so far, by origin."""
+        return self.store.counts
+
+    def open(self, ids: Sequence[int] = ()) -> int:
+        """Start a session with some tokens; returns its number."""
+        self._opened += 1
+        self._open[self._opened] = list(ids)
+        return self._opened
+
+    def ids(self, session: int) -> tuple[int, ...]:
+        """Return the tokens of a session.
+
+        Raises:
+            ConfigError: It is not open.
+        """
+        return tuple(self._tokens(session))
+
+    def extend(self, session: int, ids: Sequence[int]) -> None:
+        """Append tokens to a session; they go through the network when it generates next.
+
+        Raises:
+            ConfigError: It is not open.
+        """
+        self._tokens(session).extend(ids)
+
+    def generate(
+        self, sessions: Sequence[int], uniforms: Sequence[NDArray[np.float64]], sampling: Sampling
+    ) -> list[Completion]:
+        """Sample one completion for each session, and append it to the session.
+
+        Raises:
+            ConfigError: One is not open, or the budget is too small for one.
+        """
+        found = self.complete([self._tokens(session) for session in sessions], uniforms, sampling)
+        for session, completion in zip(sessions, found, strict=True):
+            self.extend(session, completion.ids)
+        return found
+
+    def close(self, session: int) -> None:
+        """End a session, whose row is free at once.
+
+        Raises:
+            ConfigError: It is not open.
+        """
+        tokens = np.asarray(self._tokens(session), dtype=np.int64)
+        del self._open[session]
+        slots = self.store.slots
+        held = (slots.common(tokens) == slots.lengths) & (slots.lengths > 0)
+        if held.any():
+            row = int(np.where(held, slots.lengths, 0).argmax())
+            slots.lengths[row] = 0
+
+    def _tokens(self, session: int) -> list[int]:
+        if session not in self._open:
+            raise ConfigError(f"session {session} is not open: open() returns the number of a new one.")
+        return self._open[session]
+
+    def drop(self) -> None:
+        """Forget all keys and values and give their memory back; sessions stay open and are computed again."""
+        self.store.release()
+
+    @torch.inference_mode()
+    def complete(
+        self, prompts: Sequence[Sequence[int]], uniforms: Sequence[NDArray[np.float64]], sampling: Sampling
+    ) -> list[Completion]:
+        """Sample one completion for each prompt.
+
+        Args:
+            prompts: Token ids, no prompt empty.
+            uniforms: One array of at least ``max_new_tokens`` numbers for each prompt.
+            sampling: Temperature, top-p, length limit.
+
+        Raises:
+            ConfigError: The budget is too small for one of them.
+        """
+        pairs = enumerate(zip(prompts, uniforms, strict=True))
+        requests = [Running(i, p, u, sampling, self.stop_ids) for i, (p, u) in pairs]
+        self.forget_old_weights()
+        waiting = deque(requests)
+        with evaluating(self.network):
+            while waiting or self.store.running:
+                self._advance(waiting)
+        return [request.completion() for request in requests]
+
+    def forget_old_weights(self) -> None:
+        """Drop what was computed if the weights have changed since, requests that run included."""
+        if self._watch.has_changed(self.network):
+            self.store.drop()
+
+    @torch.inference_mode()
+    def advance(self, waiting: deque[Running]) -> None:
+        """Admit waiting requests if there is room, and extend those that run by a token; the done leave their rows.
+
+        Args:
+            waiting: Requests without a row; those that get one are removed, those that lose theirs are put back.
+
+        Raises:
+            ConfigError: The budget is too small for one of them; whatever ran is dropped.
+        """
+        with evaluating(self.network):
+            self._advance(waiting)
+
+    def _advance(self, waiting: deque[Running]) -> None:
+        store = self.store
+        try:
+            free = self.max_rows - len(store.running)
+            admitted = self._admission.admit(waiting, free, _longest(waiting)) if waiting and free else []
+            if admitted:
+                self._sample(*self._prefill(admitted))
+            if store.running and not (admitted and waiting):
+                waiting.extendleft(self._step())
+        except BaseException:
+            store.drop()  # rows may be half written
+            raise
+
+    def cancel(self, request: Running) -> None:
+        """End a request that runs; its row is free at once."""
+        if request.row >= 0:
+            self.store.free(request.row)
+
+    def _prefill(self, admitted: Sequence[Admitted]) -> tuple[list[Running], Tensor]:
+        """Feed the tokens of new requests that their rows do not hold; leaders first, the others copy from them."""
+        alone = [each.request for each in admitted if each.leader is None]
+        logits = self._feed(alone)
+        followers = [each for each in admitted if each.leader is not None]
+        rest = []
+        for each in followers:
+            request, leader = each.request, each.leader
+            assert leader is not None
+            self.store.copy(leader.row, request.row, each.shared)
+            self.store.counts.forks += 1
+            if each.shared == request.length == leader.length:
+                logits[request.row] = logits[leader.row]
+                self.store.counts.reused += request.length
+            else:
+                self.store.slots.lengths[request.row] = min(each.shared, request.length - 1)
+                rest.append(request)
+        logits.update(self._feed(rest))
+        requests = [each.request for each in admitted]
+        return requests, torch.stack([logits[request.row] for request in requests])
+
+    def _feed(self, requests: Sequence[Running]) -> dict[int, Tensor]:
+        """Prefill requests from where their rows end."""
+        held = {request.row: int(self.store.slots.lengths[request.row]) for request in requests}
+        self.store.counts.reused += sum(held.values())
+        self.store.counts.prefilled += sum(request.length - held[request.row] for request in requests)
+        return self._forward.prefill([(r.row, r.tokens()[held[r.row] :]) for r in requests])
+
+    def _step(self) -> list[Running]:
+        """Extend all running requests by a token; returns those that had to give way to longer ones."""
+        store, moved = self.store, []
+        if store.longest() + 1 > store.memory.columns:
+            moved = self._admission.grow()
+        behind = max(store.running) + 1 - len(store.running)
+        if 4 * behind > len(store.running):
+            store.move_running_to_the_front()
+        requests = list(store.running.values())
+        logits = self._forward.step(max(store.running) + 1, {r.row: r.ids[-1] for r in requests})
+        rows = [request.row for request in requests]
+        is_all = rows == list(range(len(logits)))
+        self._sample(requests, logits if is_all else logits[torch.tensor(rows, device=logits.device)])
+        return moved
+
+    def _sample(self, requests: Sequence[Running], logits: Tensor) -> None:
+        kinds = {id(request.sampling): request.sampling for request in requests}
+        for key, sampling in kinds.items():
+            rows = [row for row, request in enumerate(requests) if id(request.sampling) == key]
+            found = logits if len(kinds) == 1 else logits[torch.tensor(rows, device=logits.device)]
+            _sample([requests[row] for row in rows], found, sampling)
+        for request in requests:
+            if request.is_done:
+                self.store.free(request.row)
+
+
+def _longest(waiting: Iterable[Running]) -> int:
+    return max(request.sampling.max_new_tokens for request in waiting)
+
+
+def _sample(requests: Sequence[Running], logits: Tensor, sampling: Sampling) -> None:
+    distribution = sampling_logprobs(logits, sampling.temperature)
+    draws = torch.tensor([r.draws[len(r.ids)] for r in requests], dtype=torch.float64, device=logits.device)
+    tokens = choose(distribution, draws, sampling)
+    chosen = distribution.gather(-1, tokens[:, None]).squeeze(-1)
+    entropies = entropy_share(distribution).tolist() if sampling.entropies else None
+    for i, (request, token, logprob) in enumerate(zip(requests, tokens.tolist(), chosen.tolist(), strict=True)):
+        request.ids.append(token)
+        request.logprobs.append(logprob)
+        if entropies is not None:
+            request.entropies.append(entropies[i])

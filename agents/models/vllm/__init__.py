@@ -1,0 +1,1 @@
+"""vLLM in this process: its start-up options, generation, and new weights."""

@@ -1,0 +1,1 @@
+"""Critics of games and of whole turns."""

@@ -1,0 +1,191 @@
+"""Writing the trained model of a run as a folder that transformers, or peft, loads."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import torch
+from safetensors.torch import save_file
+
+from turngym.agents.models.checkpoint_tensors import is_checkpoint
+from turngym.agents.models.loading import LanguageModel, load_model, set_format
+from turngym.agents.models.settings import ModelSettings, model_settings, run_of
+from turngym.errors import CheckpointError, ConfigError, RunFolderExists
+from turngym.storage.folders import require_folder, require_kind
+from turngym.trainers.engine.adapters import (
+    ALL_LINEAR,
+    adapted_layers,
+    adapter_tensors,
+    lora_config,
+    without_adapters,
+)
+from turngym.trainers.loop.checkpoints.checkpoint import all_checkpoints, load_policy
+from turngym.trainers.loop.setup import with_adapters
+from turngym.trainers.settings.config import TrainConfig
+from turngym.trainers.settings.precision import DTYPES
+
+ExportDtype: TypeAlias = Literal["auto", "float32", "bfloat16", "float16"]
+
+_READ = ("model", "seed", "precision", "lora_rank", "lora_alpha", "lora_targets", "lora_rslora", "quantize")
+"""The settings of a run that say what it trains; the others may name code of somebody else's."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """Written data.
+
+    Args:
+        folder: Path.
+        iteration: Iterations of training that are in it.
+        base: The model that adapters belong to; empty for a whole model.
+        dtype: Format of the weights.
+    """
+
+    folder: Path
+    iteration: int
+    base: str
+    dtype: str
+
+
+def export_model(run: Path, to: Path | None = None, *, adapters: bool = False, dtype: ExportDtype = "auto") -> Exported:
+    """Write the trained model of a run, of its newest checkpoint unless another one is given.
+
+    Args:
+        run: The folder of a run, or of one of its checkpoints.
+        to: New folder (default: ``exported`` in the run folder).
+        adapters: Write the low-rank adapters in the format of peft instead of merged weights.
+        dtype: Format of the weights; ``auto`` is that of the training.
+
+    Raises:
+        CheckpointError: There is no checkpoint, or it is damaged.
+        ConfigError: There is no run, or it has no adapters.
+        ModelError: The model that the run started with cannot be loaded.
+        RunFolderExists: The new folder exists.
+    """
+    folder, checkpoint = _place(run)
+    target = to or folder / "exported"
+    _require_new(target)
+    config = _settings(folder)
+    if adapters and not config.lora_rank:
+        raise ConfigError(f"{folder} trained all weights and has no low-rank adapters: leave out --adapters.")
+    trained = _trained(config, folder, checkpoint)
+    with _new_folder(target) as temporary:
+        if adapters:
+            base = _base(config, folder)
+            found = _write_adapters(trained, config, base, temporary, dtype)
+        else:
+            base, found = "", _write_merged(trained, config, temporary, dtype)
+        trained.save_tokenizer(temporary)
+        settings = model_settings(str(checkpoint))
+        if settings is not None:
+            replace(settings, stage="trained", turngym=ModelSettings.turngym).write(temporary)
+    return Exported(target, int(checkpoint.name), base, found)
+
+
+def _place(path: Path) -> tuple[Path, Path]:
+    """Return the folder of a run and the checkpoint that is meant.
+
+    Raises:
+        ConfigError: The path is neither a run nor a checkpoint of one.
+        CheckpointError: The run has no checkpoint.
+    """
+    if is_checkpoint(path):
+        run = run_of(path)
+        if run is None or not path.name.isdecimal():
+            raise ConfigError(f"{path} is a checkpoint outside of its run: pass the one in the run's folder.")
+        return run, path
+    if not path.is_dir():
+        raise ConfigError(
+            f"there is no folder {path}: pass the folder of a training run, or of one of its checkpoints."
+        )
+    require_kind(path, "training run")
+    if not (path / "config.json").is_file() or not (path / "metrics.jsonl").is_file():
+        raise ConfigError(f"{path} is no training run: pass the folder of one, or of one of its checkpoints.")
+    found = all_checkpoints(path / "checkpoints")
+    if not found:
+        raise CheckpointError(
+            f"the run in {path} has no checkpoint yet: let it train, or go on with it by "
+            f"`turngym train --resume --run-dir {path}`."
+        )
+    return path, found[-1]
+
+
+def _require_new(target: Path) -> None:
+    require_folder(target)
+    if target.exists() and any(target.iterdir()):
+        raise RunFolderExists(f"{target} exists already and is not empty: pass another folder as --to.")
+    require_folder(target.parent)
+
+
+def _settings(run: Path) -> TrainConfig:
+    """Return the settings of a run as far as they say what it trains."""
+    file = run / "config.json"
+    try:
+        content: Mapping[str, Any] = json.loads(file.read_text("utf8"))
+        values = {name: value for name, value in content.items() if name in _READ}
+        values |= {"lora_targets": tuple(values.get("lora_targets", ("all-linear",)))}
+        return replace(TrainConfig(), **values)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise CheckpointError(f"{file} is damaged ({error}): restore it.") from error
+
+
+def _base(config: TrainConfig, run: Path) -> str:
+    """Return the model that training started with: the warm start of a run that has one."""
+    if (run / "warmup" / "done").is_file():
+        return str((run / "warmup").absolute())
+    return str(Path(config.model).absolute()) if Path(config.model).exists() else config.model
+
+
+def _trained(config: TrainConfig, run: Path, checkpoint: Path) -> LanguageModel:
+    """Return the policy of a checkpoint, with its adapters if it has any."""
+    dtype = DTYPES[config.precision] if config.lora_rank else "float32"
+    base = load_model(_base(config, run), dtype, "cpu", quantize=config.quantize)
+    model = with_adapters(config, base)
+    load_policy(checkpoint, model)
+    return model
+
+
+def _write_merged(model: LanguageModel, config: TrainConfig, folder: Path, dtype: ExportDtype) -> str:
+    """Write the whole model; adapters are merged in float32, so that the weights are rounded once."""
+    found = DTYPES[config.precision] if dtype == "auto" else dtype
+    set_format(model.network, torch.float32)
+    merged = without_adapters(model)
+    set_format(merged.network, getattr(torch, found))
+    merged.network.config.dtype = getattr(torch, found)
+    merged.network.save_pretrained(folder)
+    return found
+
+
+def _write_adapters(model: LanguageModel, config: TrainConfig, base: str, folder: Path, dtype: ExportDtype) -> str:
+    """Write the adapters as peft does."""
+    found = "float32" if dtype == "auto" else dtype
+    tensors = {name: each.to(getattr(torch, found)) for name, each in adapter_tensors(model.network).items()}
+    save_file(tensors, folder / "adapter_model.safetensors", {"format": "pt"})
+    targets = sorted({name.rpartition(".")[2] for name in adapted_layers(model.network)})
+    if config.lora_targets != (ALL_LINEAR,):
+        targets = list(config.lora_targets)
+    settings = lora_config(config.lora_rank, config.lora_alpha, targets, config.lora_rslora)
+    settings.base_model_name_or_path = base
+    settings.inference_mode = True
+    settings.save_pretrained(str(folder))
+    return found
+
+
+@contextmanager
+def _new_folder(target: Path) -> Iterator[Path]:
+    """Let a folder be written under a temporary name, and rename it; nothing is left if that fails."""
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    temporary.mkdir(parents=True)
+    try:
+        yield temporary
+        temporary.replace(target)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise

@@ -1,0 +1,1 @@
+"""Samplers of training: in this process, with vLLM, and on servers."""

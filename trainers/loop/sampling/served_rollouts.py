@@ -1,0 +1,265 @@
+"""Rollouts with servers during training: they follow the policy's weights, and failed ones are replaced."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from turngym.agents.chat_client.config import read_address, read_key
+from turngym.agents.chat_client.exchange import CallFailed
+from turngym.agents.models.completion import Completion
+from turngym.agents.models.loading import LanguageModel, vocabulary_size
+from turngym.agents.models.rollout_servers.client import PolicyClient
+from turngym.agents.models.rollout_servers.keeper import Keeper
+from turngym.agents.models.rollout_servers.launcher import ADAPTER, OwnServer, ServerCommand
+from turngym.agents.models.rollout_servers.pool import ServerPool
+from turngym.agents.models.rollout_servers.sync.core import Weights, WeightSync
+from turngym.agents.models.rollout_servers.sync.folder import AdapterSync, FolderSync, NativeSync
+from turngym.agents.models.rollout_servers.sync.gpu import GpuSync
+from turngym.agents.models.rollout_servers.vllm_plugin import FILE
+from turngym.agents.models.vllm.weights import with_head
+from turngym.agents.sampling import Sampling
+from turngym.errors import ConfigError, ModelError
+from turngym.trainers.engine.adapters import (
+    ALL_LINEAR,
+    adapted_layers,
+    adapter_tensors,
+    lora_config,
+    without_adapters,
+)
+from turngym.trainers.engine.fingerprint import Expected
+from turngym.trainers.loop.sampling.samplers import SamplerSetup
+from turngym.trainers.loop.sampling.served_check import WeightCheck
+from turngym.trainers.settings.config import TrainConfig
+from turngym.trainers.settings.rollout import RolloutConfig
+
+
+@dataclass(frozen=True)
+class Handed:
+    """Weights on their way to servers, as :mod:`turngym.agents.models.rollout_servers.pool` sends them."""
+
+    label: str
+    version: int
+    sync: WeightSync
+    weights_check: WeightCheck
+    wanted: Expected
+    wakes: bool = False
+
+    def deliver(self, server: PolicyClient) -> None:
+        """Let a server load them."""
+        if self.wakes:
+            server.wake(self.sync.timeout, "weights")
+        self.sync.deliver(server, self.label)
+        if self.wakes:
+            server.wake(self.sync.timeout, "kv_cache")
+
+    def check(self, server: PolicyClient) -> float:
+        """Return how far the server's log-probabilities are from the trainer's."""
+        return self.weights_check.require(server, self.label, self.wanted)
+
+
+class ServedRollouts:
+    """Generates with the policy's current weights, which are handed to the servers whenever they have changed.
+
+    Args:
+        model: The policy.
+        pool: The servers.
+        sync: Transport of weights.
+        weights_of: Returns what is synced of a model.
+        weights_check: Compares servers with the policy.
+        version: Returns the number of the policy, where the model does not know it.
+        sleep: Level at which servers sleep while nothing is sampled; 0 leaves them awake.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        pool: ServerPool,
+        sync: WeightSync,
+        weights_of: Callable[[LanguageModel], Weights],
+        weights_check: WeightCheck,
+        version: Callable[[], int] = lambda: -1,
+        sleep: int = 0,
+    ) -> None:
+        self.model = model
+        self.pool = pool
+        self.sync = sync
+        self.weights_of = weights_of
+        self.weights_check = weights_check
+        self.version = version
+        self.sleep = sleep
+        self._run = secrets.token_hex(4)
+        self._count = 0
+        self._state: tuple[object, ...] = ()
+        self._is_asleep = False
+
+    def generate(
+        self, prompts: Sequence[Sequence[int]], uniforms: Sequence[NDArray[np.float64]], sampling: Sampling
+    ) -> list[Completion]:
+        """Sample one completion for each prompt."""
+        self.follow()
+        return self.pool.generate(prompts, uniforms, sampling)
+
+    def submit(
+        self, prompt: Sequence[int], uniforms: NDArray[np.float64], sampling: Sampling, given_up: threading.Event
+    ) -> Future[Completion]:
+        """Start to sample a completion with the weights that the servers have, and return at once."""
+        return self.pool.submit(prompt, uniforms, sampling, given_up)
+
+    def follow(self) -> None:
+        """Hand the policy's weights to the servers, if they have changed."""
+        state = tuple((id(p), p._version) for p in self.model.network.parameters())
+        if state != self._state or self._is_asleep:
+            self._hand_over()
+            self._state = state
+
+    def _hand_over(self) -> None:
+        self._count += 1
+        label = f"{self._run}-{self._count}"  # another run that uses the same servers has other names
+        self.sync.publish(label, self.weights_of(self.model))
+        wanted = self.weights_check.expect()
+        version = self.version() if self.model.version < 0 else self.model.version
+        handed = Handed(label, version, self.sync, self.weights_check, wanted, self._is_asleep)
+        self.pool.hand_over(handed)
+        self.sync.settle()
+        self._is_asleep = False
+        if self._count == 1 and not self.pool.has_any:
+            raise ModelError(self.pool.why_none())  # it is the settings, not an accident
+
+    def rest(self) -> None:
+        """Let the servers free the memory of the GPU until completions are wanted again, if they are to sleep."""
+        if self.sleep and not self._is_asleep:
+            self.pool.each(lambda server: server.sleep(self.sleep, self.sync.timeout))
+            self._is_asleep = True
+
+    def metrics(self) -> Mapping[str, float]:
+        """Return what happened since the last call."""
+        return self.pool.metrics()
+
+
+def _longest(pool: ServerPool) -> int:
+    """Return the longest sequence that all servers in use take; 0 if none says."""
+    found = []
+    for member in pool.members:
+        try:
+            found.append(member.server.longest())
+        except CallFailed as failure:
+            pool.lose(member, failure)
+    return min(filter(None, found), default=0)
+
+
+@contextmanager
+def served_rollouts(setup: SamplerSetup) -> Iterator[ServedRollouts]:
+    """Let servers generate for a policy, until the context is left.
+
+    Raises:
+        ConfigError: Weights are to go from GPU to GPU, and the policy is on none.
+    """
+    settings, model = setup.config.rollout, setup.model
+    if settings.served.sync in ("nccl", "ipc") and model.network.device.type != "cuda":
+        raise ConfigError(
+            f"--rollout.served.sync {settings.served.sync} sends from a GPU, and the model is on "
+            f"{model.network.device.type}: pass folder or native."
+        )
+    served = settings.served
+    with ExitStack() as stack:
+        own = _own_servers(setup)
+        for server in own:
+            stack.callback(server.stop)
+        pool = ServerPool(
+            [each.start() for each in own] or _given(settings), model.stop_ids, served, vocabulary_size(model)
+        )
+        sync, weights_of = _way(setup, pool)
+        stack.callback(sync.close)
+        keeper = Keeper(pool, own)
+        stack.callback(keeper.close)
+        stack.callback(pool.close)
+        keeper.open()
+        longest = _longest(pool)
+        check = WeightCheck(
+            model,
+            setup.vllm.dtype,
+            settings.temperature,
+            longest,
+            served.max_gap,
+            served.sync_timeout,
+            scores=not _hands_adapters(setup.config),
+        )
+        rollouts = ServedRollouts(model, pool, sync, weights_of, check, setup.version, served.sleep)
+        try:
+            model.generate, model.background, model.longest = rollouts.generate, rollouts, longest
+            yield rollouts
+        finally:
+            model.generate, model.background, model.longest = None, None, 0
+
+
+def _given(settings: RolloutConfig) -> list[PolicyClient]:
+    variable = settings.served.key_variable
+    model = ADAPTER if settings.served.sync == "adapter" else ""
+    return [PolicyClient(url, read_key(read_address(url), variable), model) for url in settings.servers]
+
+
+def whole_weights(model: LanguageModel) -> Weights:
+    """Return all weights of a model: adapters merged, tied output layers under their own name as well."""
+    network = without_adapters(model).network
+    return with_head(network.state_dict(), network.config.get_text_config().tie_word_embeddings)
+
+
+def _hands_adapters(config: TrainConfig) -> bool:
+    """Return whether adapters alone are synced."""
+    if config.rollout.served.sync != "auto":
+        return config.rollout.served.sync == "adapter"
+    is_plain = config.lora_targets == (ALL_LINEAR,) and config.quantize == "none" and not config.model.endswith(".gguf")
+    return config.lora_rank > 0 and config.rollout.start_servers > 0 and is_plain
+
+
+def _way(setup: SamplerSetup, pool: ServerPool) -> tuple[WeightSync, Callable[[LanguageModel], Weights]]:
+    """Return how weights are synced, and which."""
+    config = setup.config
+    served = config.rollout.served
+    folder = Path(served.folder) if served.folder else setup.folder / "weights"
+    if not served.folder:
+        shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
+    if not _hands_adapters(config):
+        if served.sync == "native":
+            return NativeSync(folder, served.sync_timeout), whole_weights
+        files = FolderSync(folder, served.sync_timeout)
+        if served.sync in ("nccl", "ipc"):
+            return GpuSync(served.sync, files, lambda: pool.misses_any), whole_weights
+        return files, whole_weights
+    targets = sorted({name.rpartition(".")[2] for name in adapted_layers(setup.model.network)})
+    settings: Any = lora_config(config.lora_rank, config.lora_alpha, targets, config.lora_rslora)
+    plain = {name: sorted(value) if isinstance(value, set) else value for name, value in settings.to_dict().items()}
+    sync = AdapterSync(folder, served.sync_timeout, {**plain, "inference_mode": True})
+    return sync, lambda model: adapter_tensors(model.network)
+
+
+def _own_servers(setup: SamplerSetup) -> list[OwnServer]:
+    settings = setup.config.rollout
+    served, each = settings.served, settings.vllm.tensor_parallel_size
+    on_cpu = setup.model.network.device.type == "cpu"
+    rank = setup.config.lora_rank if _hands_adapters(setup.config) else 0
+    transfer = {"native": FILE, "nccl": "nccl", "ipc": "ipc"}.get(served.sync, "")
+    command = ServerCommand(
+        setup.source, setup.vllm, on_cpu=on_cpu, lora_rank=rank, transfer=transfer, sleeps=bool(served.sleep)
+    )
+    if served.python:
+        command = replace(command, python=served.python)
+    return [
+        OwnServer(
+            replace(command, devices=served.devices[number * each : (number + 1) * each]),
+            setup.folder / "servers" / f"server-{number}.log",
+            ADAPTER if rank else "",
+        )
+        for number in range(settings.start_servers)
+    ]

@@ -1,0 +1,1 @@
+"""Training tasks: environments, games, agent programs, and wrappers around them."""

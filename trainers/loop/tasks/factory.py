@@ -1,0 +1,98 @@
+"""Making the task of a run."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from turngym.envs.multiagent.registration import is_game
+from turngym.errors import ConfigError
+from turngym.trainers.core.algorithm import Algorithm, Need
+from turngym.trainers.engine.ranks import SINGLE, Ranks
+from turngym.trainers.loop.asynchronous.task import AsyncTask
+from turngym.trainers.loop.rollout_workers.task import RayTask
+from turngym.trainers.loop.tasks.first_plays import FirstPlays
+from turngym.trainers.loop.tasks.game_task import GameTask
+from turngym.trainers.loop.tasks.rewarded_task import RewardedTask
+from turngym.trainers.loop.tasks.task import EnvTask, TaskSource
+from turngym.trainers.reward_models import make_reward_model
+from turngym.trainers.settings.config import TrainConfig
+
+
+def make_task(config: TrainConfig, algorithm: Algorithm[Any] | None = None, ranks: Ranks = SINGLE) -> TaskSource:
+    """Return what a run trains on: a game between seats, or an environment with one agent.
+
+    Args:
+        config: Settings of the run.
+        algorithm: Method to train with; its needs determine what is recorded.
+        ranks: The ranks that play the episodes of an iteration together.
+
+    Raises:
+        UnknownName: There is no such environment or reward model.
+        ConfigError: A setting is wrong.
+        CheckpointError: The folder of a reward model holds none.
+    """
+    if config.reward_model:
+        model = make_reward_model(config.reward_model)  # a wrong one raises before anything is played
+        return RewardedTask(_shared(config, algorithm, ranks), model, config.seed)
+    return _shared(config, algorithm, ranks)
+
+
+def _shared(config: TrainConfig, algorithm: Algorithm[Any] | None, ranks: Ranks) -> TaskSource:
+    """Return the task: each rank plays its groups, or the first one all of them where others play for it."""
+    settings = config.rollout
+    if ranks.size > 1 and (settings.ray.workers or settings.is_journaled or settings.sampler != "transformers"):
+        return FirstPlays(ranks, lambda: _played(config, algorithm, SINGLE))
+    return _played(config, algorithm, ranks)
+
+
+def _played(config: TrainConfig, algorithm: Algorithm[Any] | None, ranks: Ranks) -> TaskSource:
+    """Return the task, played in this process or by workers on a Ray cluster."""
+    make = partial(_plain_task, frozenset[Need]() if algorithm is None else algorithm.needs, ranks)
+    if not config.rollout.ray.workers:
+        return make(config)
+    if is_game(config.env) and config.self_play.num_past:
+        raise ConfigError(
+            "past selves are kept in the learner's process: leave out --rollout.ray.workers, or past:N of "
+            "--self-play.opponents."
+        )
+    if is_game(config.env) and config.self_play.is_prioritised:
+        raise ConfigError(
+            "results against opponents are kept in the learner's process: leave out --rollout.ray.workers, or take "
+            "--self-play.matching uniform."
+        )
+    return RayTask(config, make)
+
+
+def _plain_task(needs: frozenset[Need], ranks: Ranks, config: TrainConfig) -> TaskSource:
+    if config.agent.command:
+        from turngym.trainers.loop.tasks.agent_task import AgentTask  # imported only for agent programs
+
+        return AgentTask(config, needs, ranks)
+    if is_game(config.env):
+        if config.rollout.is_journaled:
+            raise ConfigError(
+                f"games between seats such as {config.env} are played from deal to end in one piece: leave out "
+                "--rollout.schedule async and --rollout.journal."
+            )
+        return GameTask(config, Need.JOINT_VIEWS in needs, final_prompts=Need.VALUES in needs, ranks=ranks)
+    if config.rollout.is_journaled and Need.SNAPSHOTS in needs:
+        raise ConfigError(
+            f"{config.algorithm} branches off from episodes of its iteration, for which asynchronous rollouts and "
+            "journals have no place: take --rollout.schedule lockstep or continuous without --rollout.journal, or a "
+            "method without snapshots, such as grpo."
+        )
+    if config.rollout.is_journaled and Need.GREEDY in needs:
+        raise ConfigError(
+            f"{config.algorithm} plays the instances of an iteration once more with greedy decoding, for which "
+            "asynchronous rollouts and journals have no place: take --rollout.schedule lockstep or continuous without "
+            "--rollout.journal, or another method."
+        )
+    task = EnvTask(
+        config,
+        snapshots=Need.SNAPSHOTS in needs,
+        entropies=Need.SAMPLED_ENTROPIES in needs,
+        final_prompts=Need.VALUES in needs,
+        ranks=ranks,
+    )
+    return AsyncTask(task) if config.rollout.is_journaled else task
