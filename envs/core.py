@@ -173,9 +173,7 @@ class TextEnv(SnapshotEnv[ObsT]):
 
     def __init__(self, *positional: Any, env_id: str = "", render_mode: str | None = None, **options: Any) -> None:
         self.env_id = env_id or f"{_place_of(type(self))}:{type(self).__qualname__}"
-        self.options = self.Options.build(self.env_id, options, positional)
-        if self.takes_declared():
-            self.settings = self.recorded(vars(self.options))
+        self.take_options(self.env_id, options, positional)
         if self.options.split not in self.splits:
             raise ConfigError(
                 f"{self.env_id} has no split {self.options.split!r}. {nearest(self.options.split, self.splits)}"

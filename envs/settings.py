@@ -10,7 +10,7 @@ import inspect
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from turngym.errors import ConfigError, nearest
@@ -203,6 +203,7 @@ class Configured(Declared):
     """The constructor that takes the declared options."""
     _also_takes: ClassVar[tuple[tuple[str, Any, str], ...]] = ()
     """Name, default and annotation of what that constructor takes besides."""
+    options: BaseOptions
     settings: Mapping[str, Any]
     """The options that this object was made with, defaults included."""
 
@@ -215,6 +216,12 @@ class Configured(Declared):
     def declared_kinds(cls) -> Mapping[str, Kind]:
         """Return what each option must be, where the options are declared."""
         return kinds(cls.Options) if cls.takes_declared() else {}
+
+    def take_options(self, owner: str, given: Mapping[str, Any], positional: Sequence[Any] = ()) -> None:
+        """Check and keep the declared options; for constructors."""
+        self.options = self.Options.build(owner, given, positional)
+        if self.takes_declared():
+            self.settings = self.recorded(vars(self.options))
 
     def setup(self) -> None:
         """Prepare what follows from ``self.options``, which have been checked; called once, by the constructor."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from functools import lru_cache
+from typing import Annotated
 
 import gymnasium
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from turngym.envs import Outcome, TextEnv
 from turngym.envs.settings import worded
 from turngym.errors import ConfigError
+from turngym.options import between
 from turngym.types import JSONValue
 
 Cell = tuple[int, int]
@@ -23,7 +25,6 @@ Cell = tuple[int, int]
 
 _ACTION = re.compile(r"\s*dig\s+([0-9]{1,3})\s+([0-9]{1,3})\s*", re.IGNORECASE)
 _UNKNOWN = "Unknown action: answer with dig, column and row, for example: dig 1 2"
-_FEWEST_TURNS = 3
 
 
 def distance(one: Cell, other: Cell) -> int:
@@ -55,42 +56,32 @@ class TreasureHunt(TextEnv[str]):
 
     The episode terminates when the treasure is dug up, which is the only success, and is truncated at ``max_turns``.
 
-    Args:
-        size: Cells along each side of the field, 8 to 20.
-        max_turns: Turns after which the episode is truncated, at least 3: two holes always tell the place.
-        split: Share of the tasks to draw from: ``"train"``, ``"dev"`` or ``"test"``.
-        env_id: Registered id.
-        render_mode: ``"ansi"`` or None.
-
-    Raises:
-        ConfigError: An option is out of its range.
-
     >>> env = TreasureHunt()
     >>> observation, info = env.reset(seed=0)
     >>> env.step("dig 1 1")[0]
     'Nothing here. The treasure is 5 steps away.'
     """
 
+    class Options(TextEnv.Options):
+        """What can be chosen; the types are checked when an environment is made."""
+
+        size: Annotated[int, between(8, 20)] = 8
+        """Cells along each side of the field."""
+        max_turns: Annotated[int, between(3, 100)] = 8
+        """Turns after which the episode is truncated: two holes always tell the place."""
+
+    options: Options
+
     file_options = worded()  # submissions may ask for its options where they are numbers, and for no texts
 
-    def __init__(
-        self,
-        size: int = 8,
-        *,
-        max_turns: int = 8,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
-        if isinstance(size, bool) or not isinstance(size, int) or not 8 <= size <= 20:
-            raise ConfigError(f"size of {self.env_id} must be a whole number in [8, 20], got {size!r}.")
-        self.require("max_turns", max_turns, _FEWEST_TURNS, 100)
-        self.size = size
+    def setup(self) -> None:
+        """Prepare what follows from the options, which have been checked."""
+        size = self.size = self.options.size
         self._actions = tuple(f"dig {column} {row}" for column, row in cells(size))
         self.instructions = (
-            f"A treasure is hidden in a field of {size} columns and {size} rows, both counted from 1. Dig it up in at "
-            f"most {max_turns} turns.\nAn empty hole tells how many steps away the treasure is: columns plus rows.\n"
+            f"A treasure is hidden in a field of {size} columns and {size} rows, both counted from 1. "
+            f"Dig it up in at most {self.max_turns} turns.\n"
+            "An empty hole tells how many steps away the treasure is: columns plus rows.\n"
             "Answer with dig, column and row, for example: dig 1 2"
         )
 

@@ -60,7 +60,7 @@ class Game(Configured, ABC):
         ConfigError: An option is out of its range.
     """
 
-    __slots__ = ("everyone", "forfeited", "news", "num_seats", "seats", "settings")
+    __slots__ = ("everyone", "forfeited", "news", "num_seats", "options", "seats", "settings")
 
     name: ClassVar[str]
     """Name of the game, in lower case."""

@@ -125,8 +125,8 @@ class TicTacToe(TwoSeats):
         "attentive": "turngym.envs.tablegames.tic_tac_toe:AttentivePlayer",
     }
 
-    def __init__(self) -> None:
-        super().__init__()
+    def setup(self) -> None:
+        """Prepare an empty board."""
         self.board = EMPTY_BOARD
 
     def instructions(self, seat: int) -> str:

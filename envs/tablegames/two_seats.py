@@ -8,6 +8,7 @@ from typing import Any
 
 from turngym.envs.multiagent.game import Game
 from turngym.errors import ConfigError, nearest
+from turngym.options import Options as BaseOptions
 from turngym.types import JSONValue
 
 
@@ -18,10 +19,19 @@ class TwoSeats(Game):
     has won.
     """
 
-    def __init__(self) -> None:
+    class Options(BaseOptions):
+        """Options of a game of two seats; by default none."""
+
+    options: Options
+
+    def __init__(self, *positional: Any, **options: Any) -> None:
+        self.take_options(self.name, options, positional)
         super().__init__(2)
         self._is_over = False
         self._earned = [0.0, 0.0]
+        self.setup()
+
+    _constructor = __init__
 
     def _restart(self, options: Mapping[str, Any], known: Collection[str] = ()) -> None:
         """Forget the last game, and refuse options that the game does not have."""

@@ -13,60 +13,94 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from turngym.envs.multiagent.game import FORFEITED, Game, Line
 from turngym.envs.werewolf import lines, rules
-from turngym.envs.werewolf.options import check_options
 from turngym.envs.werewolf.parser import PLAIN
 from turngym.envs.werewolf.rewards import SCALES, forfeit_reward, pay_ballots, pay_exile, pay_result, pay_survivors
 from turngym.envs.werewolf.roles import DOCTOR, SEER, WEREWOLF, checked_roles, seats_of
 from turngym.envs.werewolf.rules import NOBODY
 from turngym.errors import ConfigError, nearest
+from turngym.options import OptionError, at_least
+from turngym.options import Options as BaseOptions
 
 
 class Course(Game, ABC):
-    """The course of a game; the subclass defines what seats read and may answer.
-
-    Args:
-        options: Those of :class:`turngym.envs.werewolf.game.Werewolf`.
-    """
+    """The course of a game; the subclass defines what seats read and may answer."""
 
     name = "werewolf"
 
-    def __init__(
-        self,
-        num_seats: int | None = None,
-        roles: Sequence[str] | None = None,
-        *,
-        talk_protocol: str = "seat_order",
-        talk_rounds: int = 1,
-        bid_turns: int = 8,
-        vote_protocol: str = "simultaneous",
-        wolf_protocol: str = "sequential",
-        exile: str = "plurality",
-        tie: str = "none",
-        reveal: str = "none",
-        doctor_self: bool = True,
-        doctor_repeat: bool = True,
-        max_days: int = 10,
-        rewards: str = "team",
-        rewards_at: str = "turn",
-    ) -> None:
-        check_options(self.settings)
-        self.cast = checked_roles(num_seats, roles)
+    class Options(BaseOptions):
+        num_seats: int | None = None
+        """From 5 to 15; None for as many as there are ``roles``, or 7."""
+        roles: tuple[str, ...] | None = None
+        """Roles in any order, dealt to the seats at random; None for one third werewolves, a seer, a doctor and
+        villagers."""
+        talk_protocol: Literal["seat_order", "random", "bidding", "parallel"] = "seat_order"
+        """Speaking order."""
+        talk_rounds: Annotated[int, at_least(0)] = 1
+        """Speeches of each living seat per day, without bidding."""
+        bid_turns: Annotated[int, at_least(0)] = 8
+        """Maximum number of speeches per day with bidding."""
+        vote_protocol: Literal["simultaneous", "sequential"] = "simultaneous"
+        """With ``sequential`` each ballot is read by those who vote later."""
+        wolf_protocol: Literal["sequential", "simultaneous"] = "sequential"
+        """With ``sequential`` each werewolf reads what earlier ones chose; with ``simultaneous`` a night is a single
+        question to all who act in it."""
+        exile: Literal["plurality", "majority"] = "plurality"
+        """Whether the most votes suffice or more than half of the living must agree."""
+        tie: Literal["none", "random", "runoff"] = "none"
+        """Nobody is exiled, one of the tied at random, or there is a runoff after they spoke once more."""
+        reveal: Literal["none", "team", "role"] = "none"
+        """Information revealed about the dead."""
+        doctor_self: bool = True
+        """Whether the doctor may protect itself."""
+        doctor_repeat: bool = True
+        """Whether the doctor may protect the same seat in two nights running."""
+        max_days: Annotated[int, at_least(1)] = 10
+        """Days after which a game without a winner is a draw."""
+        rewards: Literal["team", "zero_sum", "shaped", "lspo"] = "team"
+        """``team`` (1 to the winners, -1 to the losers), ``zero_sum`` (each team shares it), ``shaped`` (0.1 more for
+        each village ballot on a werewolf, less on another) or ``lspo``."""
+        rewards_at: Literal["turn", "end"] = "turn"
+        """With ``end`` nothing is paid before the game is over: what a seat earns by its ballots tells it roles."""
+
+        def check(self) -> None:
+            if self.exile == "majority" and self.tie != "none":
+                raise OptionError(
+                    "tie", f"must be 'none' with exile='majority', which leaves no tie, got {self.tie!r}."
+                )
+
+    options: Options
+
+    def __init__(self, *positional: Any, **options: Any) -> None:
+        self.take_options(self.name, options, positional)
+        self.cast = checked_roles(self.options.num_seats, self.options.roles)
         """The roles of the table, in no order that says anything."""
         self.roles: list[str] = []
         """The role of each seat; empty before the first reset."""
         super().__init__(len(self.cast))
-        self.talk_protocol, self.talk_rounds, self.bid_turns = talk_protocol, talk_rounds, bid_turns
-        self.votes_in_turn, self.wolves_in_turn = vote_protocol == "sequential", wolf_protocol == "sequential"
-        self.exile, self.tie, self.reveal, self.max_days = exile, tie, reveal, max_days
-        self.doctor_self, self.doctor_repeat = doctor_self, doctor_repeat
-        self.pays_at_once = rewards_at == "turn"
-        self._scale = SCALES[rewards]
+        self.setup()
+
+    _constructor = __init__
+
+    def setup(self) -> None:
+        """Prepare what follows from the options."""
+        options = self.options
+        self.talk_protocol, self.talk_rounds, self.bid_turns = (
+            options.talk_protocol,
+            options.talk_rounds,
+            options.bid_turns,
+        )
+        self.votes_in_turn = options.vote_protocol == "sequential"
+        self.wolves_in_turn = options.wolf_protocol == "sequential"
+        self.exile, self.tie, self.reveal, self.max_days = options.exile, options.tie, options.reveal, options.max_days
+        self.doctor_self, self.doctor_repeat = options.doctor_self, options.doctor_repeat
+        self.pays_at_once = options.rewards_at == "turn"
+        self._scale = SCALES[options.rewards]
         self._nothing = (0.0,) * self.num_seats
         self._instructions: dict[str, str] = {}
         self._commit = {

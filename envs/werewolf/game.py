@@ -12,7 +12,6 @@ from turngym.envs.multiagent.speech import safe_speech
 from turngym.envs.settings import worded
 from turngym.envs.werewolf import lines, prompts
 from turngym.envs.werewolf.course import Course
-from turngym.envs.werewolf.options import CHOICES
 from turngym.envs.werewolf.parser import PLAIN, read_move
 from turngym.envs.werewolf.redeal import Past, other_world
 from turngym.envs.werewolf.roles import DOCTOR, SEER, VILLAGE, WEREWOLF, seats_of, team_of
@@ -33,34 +32,9 @@ SKIP = "skip"
 
 
 class Werewolf(Course):
-    """Hidden-role game: werewolves know each other and kill at night; the village has a seer, a doctor and a vote.
+    """Hidden-role game: werewolves know each other and kill at night; the village has a seer, a doctor and a vote."""
 
-    Args:
-        num_seats: From 5 to 15; as many as there are ``roles``, or 7.
-        roles: The roles in any order, dealt to the seats at random; None for one third werewolves, a seer, a doctor and
-            villagers.
-        talk_protocol: Speaking order: ``seat_order``, ``random``, ``parallel``, or by ``bidding``.
-        talk_rounds: Speeches of each living seat per day, without bidding.
-        bid_turns: Maximum number of speeches per day with bidding.
-        vote_protocol: ``simultaneous``, or ``sequential`` where each ballot is read by those who vote later.
-        wolf_protocol: ``sequential``, where each werewolf reads what earlier ones chose, or ``simultaneous``: then
-            a night is a single question to all who act in it.
-        exile: Whether the most votes suffice (``plurality``) or more than half of the living must agree.
-        tie: ``none`` goes, one of the tied at ``random``, or a ``runoff`` after they spoke once more.
-        reveal: Information revealed about the dead: ``none``, ``team`` or ``role``.
-        doctor_self: Whether the doctor may protect itself.
-        doctor_repeat: Whether the doctor may protect the same seat in two nights running.
-        max_days: After this many days without a winner the game is a draw.
-        rewards: ``team`` (1 to the winners, -1 to the losers), ``zero_sum`` (each team shares it), ``shaped`` (0.1 more
-            for each village ballot on a werewolf, less on another) or ``lspo``.
-        rewards_at: ``turn``, or ``end`` where nothing is paid before the game is over: what a seat earns by its
-            ballots tells it roles.
-
-    Raises:
-        ConfigError: An option is out of its range.
-    """
-
-    file_options = worded("roles", *CHOICES)
+    file_options = worded("roles")
     finds_action = True
 
     __slots__ = (  # with more than 30 attributes in its dict, an instance would not share keys: slow at many tables
@@ -98,7 +72,7 @@ class Werewolf(Course):
         role = self.roles[seat] if self.roles else ""
         if role not in self._instructions:
             team = team_of(role) if role else ""
-            self._instructions[role] = prompts.instructions(role, team, self.cast, self.settings)
+            self._instructions[role] = prompts.instructions(role, team, self.cast, vars(self.options))
         return self._instructions[role]
 
     def targets(self, seat: int) -> tuple[int, ...]:

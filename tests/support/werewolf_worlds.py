@@ -18,9 +18,9 @@ import numpy as np
 from turngym.envs.multiagent.hosted import begin_game
 from turngym.envs.multiagent.table import Table
 from turngym.envs.werewolf.game import Werewolf
-from turngym.envs.werewolf.options import CHOICES
 from turngym.envs.werewolf.roles import DOCTOR, SEER, WEREWOLF
 from turngym.envs.werewolf.rules import NOBODY
+from turngym.options import kinds
 
 MOST_COMMITS = 70
 SAYINGS = ("I am the seer.", "player_0 is a wolf.", "I suspect player_3.", "[wolves] Target: player_2.", "Hm.")
@@ -44,7 +44,8 @@ class Story(NamedTuple):
 
 def drawn_options(draw: random.Random) -> dict[str, Any]:
     """Return options of which every combination can come."""
-    options: dict[str, Any] = {name: draw.choice(known) for name, known in CHOICES.items()}
+    known = kinds(Werewolf.Options)
+    options: dict[str, Any] = {name: draw.choice(kind.choices) for name, kind in known.items() if kind.choices}
     if options["exile"] == "majority":
         options["tie"] = "none"
     return {

@@ -7,7 +7,7 @@ Alice and Bob: seat 0 proposes in odd rounds and seat 1 in even ones.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -18,12 +18,14 @@ from turngym.envs.tablegames.bargaining.reading import read_decision, read_offer
 from turngym.envs.tablegames.bargaining.rules import efficiency, fairness, utilities
 from turngym.envs.tablegames.reading import split_speech
 from turngym.envs.tablegames.two_seats import TwoSeats
-from turngym.envs.validation import require_flag, require_whole
 from turngym.errors import ConfigError
+from turngym.options import OptionError, between
 from turngym.types import JSONValue
 
 _TOLD_UP_TO = 20
 _LIST_LIMIT = 1001
+
+Discount: TypeAlias = Annotated[float, between(0, 1)]
 
 
 class Bargaining(TwoSeats):
@@ -35,17 +37,6 @@ class Bargaining(TwoSeats):
     its reward and its score. The seat with the larger gain has won. Seats know the last round only if it is the
     twentieth or earlier.
 
-    Args:
-        pie: Size of the pie, from 1 to a billion.
-        step: Shares are multiples of it, and it divides the pie.
-        max_rounds: Rounds after which the game ends without an agreement, from 1 to 1000.
-        discounts: The values from which each seat's discount is sampled, each in [0, 1].
-        complete_information: Whether a seat knows the other's discount.
-        messages_allowed: Whether a seat may send a message with an offer or an answer.
-
-    Raises:
-        ConfigError: An option is out of its range.
-
     >>> game = Bargaining()
     >>> game.begin(np.random.default_rng(0), {"discounts": [0.9, 0.8]})
     >>> _ = game.commit({0: game.read(0, '{"alice_gain": 60, "bob_gain": 40}')})
@@ -54,6 +45,29 @@ class Bargaining(TwoSeats):
     >>> [round(gain, 4) for gain in game.commit({0: game.read(0, "accept")})]
     [0.45, 0.4]
     """
+
+    class Options(TwoSeats.Options):
+        pie: Annotated[int, between(1, 10**9)] = 100
+        """Size of the pie."""
+        step: int = 1
+        """Shares are multiples of it, and it divides the pie."""
+        max_rounds: Annotated[int, between(1, 1000)] = 12
+        """Rounds after which the game ends without an agreement."""
+        discounts: tuple[Discount, ...] = (1.0, 0.95, 0.9, 0.8)
+        """Values from which each seat's discount is sampled."""
+        complete_information: bool = True
+        """Whether a seat knows the other's discount."""
+        messages_allowed: bool = False
+        """Whether a seat may send a message with an offer or an answer."""
+
+        def check(self) -> None:
+            self.require("step", between(1, self.pie))
+            if self.pie % self.step:
+                raise OptionError("step", f"must divide the pie of {self.pie}, got {self.step}.")
+            if not self.discounts:
+                raise OptionError("discounts", "must hold at least one number.")
+
+    options: Options
 
     file_options = worded()
 
@@ -68,28 +82,12 @@ class Bargaining(TwoSeats):
         "even_split": "turngym.envs.tablegames.bargaining.players:EvenSplitPlayer",
     }
 
-    def __init__(
-        self,
-        pie: int = 100,
-        step: int = 1,
-        max_rounds: int = 12,
-        discounts: Sequence[float] = (1.0, 0.95, 0.9, 0.8),
-        complete_information: bool = True,
-        messages_allowed: bool = False,
-    ) -> None:
-        super().__init__()
-        require_whole(self.name, "pie", pie, 1, 10**9)
-        require_whole(self.name, "step", step, 1, pie)
-        require_whole(self.name, "max_rounds", max_rounds, 1, 1000)
-        require_flag(self.name, "complete_information", complete_information)
-        require_flag(self.name, "messages_allowed", messages_allowed)
-        if pie % step:
-            raise ConfigError(f"step of {self.name} must divide the pie of {pie}, got {step}.")
-        self._choices = _checked(discounts)
-        if not self._choices:
-            raise ConfigError(f"discounts of {self.name} must hold at least one number.")
-        self.pie, self.step, self.max_rounds = pie, step, max_rounds
-        self.complete_information, self.messages_allowed = complete_information, messages_allowed
+    def setup(self) -> None:
+        """Prepare an empty course."""
+        options = self.options
+        self.pie, self.step, self.max_rounds = options.pie, options.step, options.max_rounds
+        self.complete_information, self.messages_allowed = options.complete_information, options.messages_allowed
+        self._choices = tuple(map(float, options.discounts))
         self.discounts = (1.0, 1.0)
         """The discount of each seat in this game."""
         self.round = 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -23,8 +23,8 @@ from turngym.envs.tablegames.connect_four.rules import (
 )
 from turngym.envs.tablegames.reading import read_choice
 from turngym.envs.tablegames.two_seats import TwoSeats
-from turngym.envs.validation import require_whole
 from turngym.errors import ConfigError
+from turngym.options import OptionError, between
 from turngym.types import JSONValue
 
 MARKS = "XO"
@@ -39,19 +39,24 @@ class ConnectFour(TwoSeats):
     on the usual board of 7 columns and 6 rows; 4 x 4, 5 x 4 and 4 x 5 are draws, and with 6 columns and 4 rows the
     second seat wins. An action is the number of a column; answers may show it alone or in brackets, ``3`` or ``[3]``.
 
-    Args:
-        rows: Height, from 2 to 12.
-        columns: Width, from 2 to 12.
-        connect: Stones in a row that win, from 2 to the longer side.
-
-    Raises:
-        ConfigError: An option is out of its range.
-
     >>> game = ConnectFour(rows=3, columns=3, connect=2)
     >>> game.begin(np.random.default_rng(0), {"moves": [0, 1]})
     >>> game.commit({0: game.read(0, "{'move': 0} I mean [0]")})
     (1.0, -1.0)
     """
+
+    class Options(TwoSeats.Options):
+        rows: Annotated[int, between(2, 12)] = 6
+        """Height."""
+        columns: Annotated[int, between(2, 12)] = 7
+        """Width."""
+        connect: int = 4
+        """Stones in a row that win, from 2 to the longer side."""
+
+        def check(self) -> None:
+            self.require("connect", between(2, max(self.rows, self.columns)))
+
+    options: Options
 
     file_options = worded()
 
@@ -66,12 +71,10 @@ class ConnectFour(TwoSeats):
         "attentive": "turngym.envs.tablegames.connect_four:AttentivePlayer",
     }
 
-    def __init__(self, rows: int = 6, columns: int = 7, connect: int = 4) -> None:
-        super().__init__()
-        require_whole(self.name, "rows", rows, 2, 12)
-        require_whole(self.name, "columns", columns, 2, 12)
-        require_whole(self.name, "connect", connect, 2, max(rows, columns))
-        self.grid = Grid(rows, columns, connect)
+    def setup(self) -> None:
+        """Prepare an empty board."""
+        columns = self.options.columns
+        self.grid = Grid(self.options.rows, columns, self.options.connect)
         self._meanings = {
             form: str(column)
             for column in range(columns)
@@ -193,30 +196,30 @@ class ConnectFour(TwoSeats):
 
 
 class SmallConnectFour(ConnectFour):
-    """Connect Four on a board of at most 20 cells, which a perfect player can search exhaustively.
+    """Connect Four on a board of at most 20 cells, which a perfect player can search exhaustively."""
 
-    Args:
-        rows: Height, from 2 to 10.
-        columns: Width, from 2 to 10.
-        connect: Stones in a row that win, from 2 to the longer side.
+    class Options(ConnectFour.Options):
+        rows: Annotated[int, between(2, 12)] = 4
+        """Height."""
+        columns: Annotated[int, between(2, 12)] = 5
+        """Width."""
 
-    Raises:
-        ConfigError: An option is out of its range, or the board is larger.
-    """
+        def check(self) -> None:
+            super().check()
+            if self.rows * self.columns > _SOLVED_CELLS:
+                raise OptionError(
+                    "rows",
+                    f"times columns must be at most {_SOLVED_CELLS}, got {self.rows} x {self.columns}: "
+                    "use ConnectFour.",
+                )
+
+    options: Options
 
     players: ClassVar[Mapping[str, str]] = {
         "perfect": "turngym.envs.tablegames.connect_four:PerfectPlayer",
         "minimax": "turngym.envs.tablegames.connect_four:MinimaxPlayer",
         "attentive": "turngym.envs.tablegames.connect_four:AttentivePlayer",
     }
-
-    def __init__(self, rows: int = 4, columns: int = 5, connect: int = 4) -> None:
-        super().__init__(rows, columns, connect)
-        if self.grid.cells > _SOLVED_CELLS:
-            raise ConfigError(
-                f"a small board of {self.name} has at most {_SOLVED_CELLS} cells, got {rows} rows and {columns} "
-                "columns: use ConnectFour."
-            )
 
 
 def seen(anchor: str) -> tuple[Grid, Position]:
@@ -241,7 +244,8 @@ class MinimaxPlayer(Player):
     name = "minimax"
 
     def __init__(self, depth: int = _LOOK_AHEAD) -> None:
-        require_whole("minimax", "depth", depth, 1, 144)
+        if not 1 <= depth <= 144:
+            raise ConfigError(f"depth of minimax must be a whole number in [1, 144], got {depth!r}.")
         self.depth = depth
 
     def begin(self, view: SeatView, generator: np.random.Generator) -> None:

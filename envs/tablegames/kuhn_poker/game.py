@@ -7,7 +7,7 @@ seat checks or bets, after a bet the seat that faces it folds or calls. The high
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -16,8 +16,8 @@ from turngym.envs.settings import worded
 from turngym.envs.tablegames.kuhn_poker.rules import CARDS, DEALS, information_set, legal, winnings
 from turngym.envs.tablegames.reading import read_choice
 from turngym.envs.tablegames.two_seats import TwoSeats, signs
-from turngym.envs.validation import require_choice, require_whole
 from turngym.errors import ConfigError
+from turngym.options import between
 from turngym.types import JSONValue
 
 _MEANINGS = {
@@ -34,21 +34,22 @@ class KuhnPoker(TwoSeats):
     The first hand of ``player_0`` is worth -1/18 to it between perfect players. The anchor of a single hand is the
     information set, such as ``K check bet``.
 
-    Args:
-        hands: Hands in a game, from 1 to 1000.
-        reward: ``"chips"`` pays the winnings of every hand when it ends, ``"win"`` pays +1, -1 or 0 for more, fewer or
-            as many chips than the other at the end of the game.
-
-    Raises:
-        ConfigError: An option is out of its range.
-
     >>> game = KuhnPoker()
     >>> game.begin(np.random.default_rng(0), {"deals": [["K", "J"]]})
     >>> game.anchor(0), game.legal_actions(0), game.read(0, "I have to [Bet]!")
     ('K', ('check', 'bet'), 'bet')
     """
 
-    file_options = worded("reward")
+    class Options(TwoSeats.Options):
+        hands: Annotated[int, between(1, 1000)] = 1
+        """Hands in a game."""
+        reward: Literal["chips", "win"] = "chips"
+        """``chips`` pays the winnings of every hand when it ends, ``win`` pays +1, -1 or 0 for more, fewer or as many
+        chips than the other at the end of the game."""
+
+    options: Options
+
+    file_options = worded()
     score_range = (-2.0, 2.0)
 
     name = "kuhn_poker"
@@ -61,11 +62,9 @@ class KuhnPoker(TwoSeats):
         "equilibrium": "turngym.envs.tablegames.kuhn_poker.players:EquilibriumPlayer",
     }
 
-    def __init__(self, hands: int = 1, reward: str = "chips") -> None:
-        super().__init__()
-        require_whole(self.name, "hands", hands, 1, 1000)
-        require_choice(self.name, "reward", reward, ("chips", "win"))
-        self.hands, self.reward = hands, reward
+    def setup(self) -> None:
+        """Prepare an empty course."""
+        self.hands, self.reward = self.options.hands, self.options.reward
         self._deals: list[tuple[str, str]] = []
         self._hand = self._showdowns = 0
         self._history: tuple[str, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from turngym.envs.tablegames.matrix_games import rules as matrix_rules
 from turngym.envs.tablegames.matrix_games.rules import Payoffs
 from turngym.envs.tablegames.reading import first_object, read_choice
 from turngym.envs.tablegames.two_seats import TwoSeats
-from turngym.envs.validation import require_whole
+from turngym.options import between
 from turngym.types import JSONValue
 
 SILENT = "silent"
@@ -31,18 +31,19 @@ class MatrixGame(TwoSeats):
     never gets less than the other seat, or plays the equilibrium. The anchor is the list of all choices so far, the
     seat's own first, and what was said in this round.
 
-    Args:
-        rounds: Rounds of a game, from 1 to 1000.
-        talk: Number of messages that each seat sends before each choice, from 0 to 10.
-
-    Raises:
-        ConfigError: An option is out of its range.
-
     >>> game = PrisonersDilemma(rounds=2)
     >>> game.begin(np.random.default_rng(0), {})
     >>> game.commit({0: game.read(0, "[Cooperate]"), 1: game.read(1, '{"action": "defect"}')})
     (0.0, 5.0)
     """
+
+    class Options(TwoSeats.Options):
+        rounds: Annotated[int, between(1, 1000)] = 10
+        """Rounds of a game."""
+        talk: Annotated[int, between(0, 10)] = 0
+        """Number of messages that each seat sends before each choice."""
+
+    options: Options
 
     file_options = worded()
 
@@ -50,11 +51,9 @@ class MatrixGame(TwoSeats):
     payoffs: ClassVar[Payoffs]
     """Payoffs of both seats by their actions."""
 
-    def __init__(self, rounds: int = 10, talk: int = 0) -> None:
-        super().__init__()
-        require_whole(self.name, "rounds", rounds, 1, 1000)
-        require_whole(self.name, "talk", talk, 0, 10)
-        self.rounds, self.talk = rounds, talk
+    def setup(self) -> None:
+        """Prepare the actions."""
+        self.rounds, self.talk = self.options.rounds, self.options.talk
         paid = [gain for pair in self.payoffs.values() for gain in pair]
         self.score_range = (float(min(paid)), float(max(paid)))
         self.actions = tuple(dict.fromkeys(pair[0] for pair in self.payoffs))

@@ -7,7 +7,7 @@ action, an offer lapses unless it is accepted immediately, and no seat sees the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -32,8 +32,8 @@ from turngym.envs.tablegames.simple_negotiation.rules import (
     worth,
 )
 from turngym.envs.tablegames.two_seats import TwoSeats, signs
-from turngym.envs.validation import require_choice, require_flag, require_whole
 from turngym.errors import ConfigError
+from turngym.options import between
 from turngym.types import JSONValue
 
 _SMALL = 3
@@ -45,15 +45,6 @@ class SimpleNegotiation(TwoSeats):
     The score of a seat is its gain relative to the value of its initial goods, so refusing every trade is safe but is
     not a success. ``legal_actions`` lists offers of one good for another of up to three each; all others are legal too.
 
-    Args:
-        goods: ``"two"`` for wood and gold with SPIRAL's values, ``"five"`` for TextArena's goods with random values.
-        turns: Turns of both seats together, from 1 to 200.
-        talk: Whether the other seat reads what a seat writes besides its action.
-        reward: ``"win"`` pays +1 and -1 at the end, 0 for a draw; ``"gain"`` pays the score.
-
-    Raises:
-        ConfigError: An option is out of its range.
-
     >>> game = SimpleNegotiation()
     >>> game.begin(np.random.default_rng(0), {"quantities": [[10, 10], [10, 10]]})
     >>> _ = game.commit({0: game.read(0, "Let us trade! [Offer: 4 Wood -> 3 Gold]")})
@@ -62,7 +53,19 @@ class SimpleNegotiation(TwoSeats):
     'you have 6 wood (worth 5 each), 13 gold (worth 15 each); no offer'
     """
 
-    file_options = worded("goods", "reward")
+    class Options(TwoSeats.Options):
+        goods: Literal["two", "five"] = "two"
+        """``two`` for wood and gold with SPIRAL's values, ``five`` for TextArena's goods with random values."""
+        turns: Annotated[int, between(1, 200)] = 10
+        """Turns of both seats together."""
+        talk: bool = True
+        """Whether the other seat reads what a seat writes besides its action."""
+        reward: Literal["win", "gain"] = "win"
+        """``win`` pays +1 and -1 at the end, 0 for a draw; ``gain`` pays the score."""
+
+    options: Options
+
+    file_options = worded()
     score_range = (-1.0, MOST / FEWEST)  # from giving away everything to getting everything
 
     name = "simple_negotiation"
@@ -76,14 +79,11 @@ class SimpleNegotiation(TwoSeats):
         "refuser": "turngym.envs.tablegames.simple_negotiation.players:RefuserPlayer",
     }
 
-    def __init__(self, goods: str = "two", turns: int = 10, talk: bool = True, reward: str = "win") -> None:
-        super().__init__()
-        require_choice(self.name, "goods", goods, ("two", "five"))
-        require_whole(self.name, "turns", turns, 1, 200)
-        require_flag(self.name, "talk", talk)
-        require_choice(self.name, "reward", reward, ("win", "gain"))
-        self.goods = tuple(TWO_GOODS if goods == "two" else BASE_VALUES)
-        self.turns, self.talk, self.reward = turns, talk, reward
+    def setup(self) -> None:
+        """Prepare an empty course."""
+        options = self.options
+        self.goods = tuple(TWO_GOODS if options.goods == "two" else BASE_VALUES)
+        self.turns, self.talk, self.reward = options.turns, options.talk, options.reward
         self.values: tuple[tuple[int, ...], ...] = ()
         """Value of one unit of each good for each seat."""
         self.first: tuple[tuple[int, ...], ...] = ()
@@ -128,7 +128,8 @@ class SimpleNegotiation(TwoSeats):
         if len(rows) != 2 or any(len(row) != len(self.goods) for row in rows):
             raise ConfigError(f"{option} of {self.name} are two lists of {len(self.goods)} numbers, got {given!r}.")
         for number in (*rows[0], *rows[1]):
-            require_whole(self.name, option, number, low, high)
+            if isinstance(number, bool) or not isinstance(number, int) or not low <= number <= high:
+                raise ConfigError(f"{option} of {self.name} must be whole numbers in [{low}, {high}], got {number!r}.")
         return tuple(rows[0]), tuple(rows[1])
 
     def _has(self, seat: int) -> tuple[int, ...]:

@@ -261,8 +261,8 @@ def test_messages_reach_the_other_seat_quoted_and_only_where_they_are_allowed() 
         ({"pie": 0}, "pie of bargaining must be a whole number"),
         ({"pie": 100, "step": 7}, "step of bargaining must divide the pie of 100, got 7"),
         ({"discounts": []}, "at least one number"),
-        ({"discounts": [1.1]}, r"numbers in \[0, 1\]"),
-        ({"discounts": 0.9}, r"must be a list of numbers"),
+        ({"discounts": [1.1]}, r"a number in \[0, 1\]"),
+        ({"discounts": 0.9}, r"must be a list, each a number"),
         ({"complete_information": 1}, "must be True or False"),
     ],
 )

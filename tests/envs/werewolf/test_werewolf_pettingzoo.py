@@ -52,7 +52,7 @@ def test_options_reach_the_game_and_the_table(make: Any) -> None:
     assert isinstance(made.game, Werewolf)
     assert (made.game.num_seats, made.game.reveal, made.table.retries) == (9, "team", 2)
     assert made.possible_agents == [f"player_{seat}" for seat in range(9)]
-    with pytest.raises(ConfigError, match=r"Werewolf has no option 'reveals'\. Did you mean 'reveal'"):
+    with pytest.raises(ConfigError, match=r"werewolf has no option 'reveals'\. Did you mean 'reveal'"):
         make(reveals="team")
 
 

@@ -59,7 +59,7 @@ def test_reference_sizes_have_the_reference_roles() -> None:
 OPTIONS_OUT_OF_RANGE_ARE_REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"num_seats": 4}, "werewolf needs 5 to 15 seats, got 4."),
     ({"num_seats": 16}, "werewolf needs 5 to 15 seats, got 16."),
-    ({"num_seats": 7.0}, "werewolf needs 5 to 15 seats, got 7.0."),
+    ({"num_seats": 7.0}, "num_seats of werewolf must be a whole number or None, got 7.0."),
     ({"roles": [W, S, D, V]}, "werewolf needs 5 to 15 seats, got 4."),
     ({"num_seats": 6, "roles": [W, S, D, V, V]}, "werewolf with 6 seats needs a list of 6 roles, got"),
     ({"roles": [W, S, D, V, "witch"]}, "werewolf has no role 'witch'. Known: doctor, seer, villager, werewolf."),
@@ -67,14 +67,14 @@ OPTIONS_OUT_OF_RANGE_ARE_REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"roles": [W, S, S, V, V]}, "werewolf has at most one seer, got 2"),
     ({"roles": [V, S, D, V, V]}, "werewolf needs at least one werewolf and more others than werewolves"),
     ({"roles": [W, W, W, S, D, V]}, "werewolf needs at least one werewolf and more others than werewolves"),
-    ({"tie": "lot"}, "werewolf knows no tie='lot'. Known: none, random, runoff."),
+    ({"tie": "lot"}, "tie of werewolf must be one of 'none', 'random', 'runoff', got 'lot'."),
     ({"talk_protocol": "seat_ordr"}, "Did you mean 'seat_order'?"),
     ({"talk_rounds": -1}, "talk_rounds of werewolf must be a whole number of at least 0, got -1."),
     ({"max_days": 0}, "max_days of werewolf must be a whole number of at least 1, got 0."),
     ({"bid_turns": True}, "bid_turns of werewolf must be a whole number of at least 0, got True."),
     ({"doctor_self": 1}, "doctor_self of werewolf must be True or False, got 1."),
-    ({"exile": "majority", "tie": "random"}, "exile='majority' leaves no tie to decide"),
-    ({"seats": 7}, "Werewolf has no option 'seats'."),
+    ({"exile": "majority", "tie": "random"}, "tie of werewolf must be 'none' with exile='majority'"),
+    ({"seats": 7}, "werewolf has no option 'seats'."),
 ]
 
 

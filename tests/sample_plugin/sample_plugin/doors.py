@@ -1,26 +1,26 @@
 """Doors: one of a few opens."""
 
+from typing import Annotated
+
 from turngym.envs import Outcome, TextEnv
+from turngym.envs.core import MaxTurns
 from turngym.envs.settings import worded
+from turngym.options import between
 from turngym.types import JSONValue
 
 
 class Doors(TextEnv[str]):
     """A row of doors, one of which opens."""
 
+    class Options(TextEnv.Options):
+        doors: Annotated[int, between(2, 9)] = 4
+        max_turns: MaxTurns = 9
+
+    options: Options
     file_options = worded()
 
-    def __init__(
-        self,
-        doors: int = 4,
-        *,
-        max_turns: int = 9,
-        split: str = "train",
-        env_id: str = "",
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
-        self.require("doors", doors, 2, 9)
+    def setup(self) -> None:
+        doors = self.options.doors
         self._actions = tuple(f"open {number}" for number in range(1, doors + 1))
         self.finite_instances = doors
         self.instructions = f"One of {doors} doors opens. Answer with open and its number, such as: open 1"
