@@ -60,7 +60,7 @@ def main(argv: Sequence[str]) -> int:
         from turngym.agents.models.policy_server.engine import Engine
         from turngym.agents.models.policy_server.server import PolicyServer
         from turngym.agents.models.policy_server.weights import ServedWeights
-        from turngym.web.tokens import own_token
+        from turngym.web.access import own_token
 
     arguments = parse(Arguments, argv, "serve-model")
     _check(arguments)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from turngym.errors import ConfigError
-from turngym.web.tokens import own_token
+from turngym.web.access import own_token
 
 
 @pytest.fixture(autouse=True)

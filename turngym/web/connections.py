@@ -11,6 +11,8 @@ from collections.abc import Callable
 
 _RESERVED_FILES = 64
 _MOST = 4096
+_SPARE_FILES = 256
+"""Files that a server opens in addition to its connections."""
 UNKNOWN = "unknown"
 
 
@@ -126,6 +128,27 @@ def free_files() -> int:
     except OSError:
         opened = _RESERVED_FILES
     return max(limit - opened - max(_RESERVED_FILES, limit // 8), 8)
+
+
+def allowed_connections(wanted: int) -> int:
+    """Return how many connections the limit on open files allows, after raising it as far as the system lets us.
+
+    Args:
+        wanted: Connections that are wanted; the limit is raised no further than they need.
+
+    >>> allowed_connections(4) >= 4
+    True
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = wanted + _SPARE_FILES
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return wanted
+    reachable = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (reachable, hard))
+    except (ValueError, OSError):  # the system's own limit is lower
+        reachable = soft
+    return max(1, reachable - _SPARE_FILES)
 
 
 def peer_of(connection: socket.socket) -> str:

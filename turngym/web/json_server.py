@@ -21,7 +21,7 @@ from typing import Any
 
 from turngym.errors import ConfigError
 from turngym.web.access import LOOPBACK, Denial, denial
-from turngym.web.open_files import allowed_connections
+from turngym.web.connections import allowed_connections
 from turngym.web.request_reader import PIECE, RequestReader, UntilDeadline
 
 IDLE_SECONDS = 300.0

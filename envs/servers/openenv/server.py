@@ -19,8 +19,7 @@ from turngym.envs.servers.openenv.sessions import Limits
 from turngym.envs.spaces import Unicode
 from turngym.errors import ConfigError, TurngymError, missing_extra
 from turngym.web.asgi_server import ServerLimits, asgi_server, listening
-from turngym.web.connections import Connections
-from turngym.web.open_files import allowed_connections
+from turngym.web.connections import Connections, allowed_connections
 
 _START_SECONDS = 60.0
 _SETTINGS = {
