@@ -167,7 +167,7 @@ def result_of(plan: Plan, rows: Mapping[Key, Mapping[str, Any]]) -> SuiteResult:
         if key in rows:
             by_label[key[0]].append(rows[key])
     results = tuple(summarise_records(entry.env_id, by_label[entry.label]) for entry in plan.suite.entries)
-    return SuiteResult(plan.suite, results, ())
+    return SuiteResult(plan.suite, results)
 
 
 def unplayed(plan: Plan, rows: Mapping[Key, Any]) -> dict[str, list[dict[str, int]]]:

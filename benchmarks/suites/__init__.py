@@ -5,17 +5,14 @@ A suite is one file of this package that registers a :class:`Suite` under its na
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import gymnasium
 
-from turngym.agents.core import Agent
-from turngym.agents.episodes.evaluate import EvaluationResult, distinct_instances, evaluate
-from turngym.agents.episodes.rollout import Schedule
+from turngym.agents.episodes.evaluate import EvaluationResult, distinct_instances
 from turngym.agents.intervals import Estimate
-from turngym.agents.trajectory import Trajectory
 from turngym.benchmarks.statistics.estimates import equal_weight_mean
 from turngym.errors import ConfigError
 from turngym.registry import Registry
@@ -150,53 +147,12 @@ class SuiteResult:
     Args:
         suite: The suite.
         results: One result an entry, in order.
-        trajectories: The trajectories of each entry, where they are kept.
     """
 
     suite: Suite
     results: tuple[EvaluationResult, ...]
-    trajectories: tuple[tuple[Trajectory, ...], ...] = ()
 
     @property
     def mean(self) -> Estimate:
         """The suite's number: the mean of its metric with equal weight for each entry."""
         return equal_weight_mean([getattr(result, self.suite.metric) for result in self.results])
-
-
-def evaluate_suite(
-    suite: Suite,
-    agent: Agent,
-    seeds: Sequence[Sequence[int]],
-    *,
-    num_envs: int = 32,
-    backend: str = "sync",
-    schedule: Schedule = "lockstep",
-    on_episode: Callable[[Trajectory], None] | None = None,
-) -> SuiteResult:
-    """Evaluate an agent on every entry of a suite.
-
-    Args:
-        suite: The suite.
-        agent: Agent.
-        seeds: The seeds of each entry, from :meth:`SuiteEntry.find_seeds`.
-        num_envs: Slots of the vector.
-        backend: Backend of the vector.
-        schedule: ``lockstep`` or ``continuous``.
-        on_episode: Called with each trajectory as it ends.
-    """
-    results, trajectories = [], []
-    for entry, chosen in zip(suite.entries, seeds, strict=True):
-        result, played = evaluate(
-            entry.env_id,
-            agent,
-            seeds=chosen,
-            env_kwargs=entry.env_kwargs,
-            num_envs=num_envs,
-            backend=backend,
-            schedule=schedule,
-            wrappers=entry.wrappers,
-            on_episode=on_episode,
-        )
-        results.append(result)
-        trajectories.append(tuple(played))
-    return SuiteResult(suite, tuple(results), tuple(trajectories))

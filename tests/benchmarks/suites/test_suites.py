@@ -1,8 +1,10 @@
 """Suites: fixed tasks, a number that weighs every environment the same, and the suite of text games."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -12,8 +14,10 @@ from turngym.agents.episodes.evaluate import EvaluationResult
 from turngym.agents.intervals import Estimate
 from turngym.agents.players.expert import ExpertAgent
 from turngym.agents.players.random import RandomAgent
+from turngym.benchmarks.evaluation.evaluate import evaluate
+from turngym.benchmarks.evaluation.run import Watcher
 from turngym.benchmarks.statistics.estimates import equal_weight_mean
-from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry, SuiteResult, evaluate_suite
+from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry, SuiteResult
 from turngym.envs.core import TextEnv
 from turngym.envs.instances import split_of
 from turngym.envs.textgames import SPECS
@@ -90,15 +94,16 @@ def test_an_entry_with_too_few_instances_raises_unless_it_takes_fewer() -> None:
 
 def test_the_expert_solves_textgames_and_the_random_agent_some_of_it() -> None:
     suite = SUITES["textgames"]
-    seeds = [found[:6] for _, found in textgames_seeds()]
-    expert = evaluate_suite(suite, ExpertAgent(), seeds)
+    expert = evaluate(suite, ExpertAgent(), episodes=6).result
     by_game = {result.env_id: result.success.value for result in expert.results}
     assert all(value == 1.0 for env_id, value in by_game.items() if env_id not in CHANCY)
     assert 0.9 < expert.mean.value <= 1.0
-    random = evaluate_suite(suite, RandomAgent(), seeds)
+    played = evaluate(suite, RandomAgent(), episodes=6)
+    random = played.result
+    assert [list(found[:6]) for _, found in textgames_seeds()] == [list(found) for found in played.seeds]
     assert 0.05 < random.mean.value < 0.4
     assert random.mean.value == pytest.approx(np.mean([result.success.value for result in random.results]))
-    assert [len(played) for played in random.trajectories] == [6] * len(suite.entries)
+    assert [result.success.count for result in random.results] == [6] * len(suite.entries)
     assert [result.env_id for result in random.results] == [entry.env_id for entry in suite.entries]
 
 
@@ -106,7 +111,12 @@ def test_every_episode_is_reported_once() -> None:
     suite = SUITES["textgames"]
     seeds = [found[:3] for _, found in textgames_seeds()]
     seen: list[tuple[str, int]] = []
-    evaluate_suite(suite, RandomAgent(), seeds, on_episode=lambda t: seen.append((t.env_id, t.spec.seed)))
+
+    class Noting(Watcher):
+        def add(self, row: Mapping[str, Any]) -> None:
+            seen.append((row["env"], row["seed"]))
+
+    evaluate(suite, RandomAgent(), episodes=3, watcher=Noting())
     wanted = [(entry.env_id, seed) for entry, row in zip(suite.entries, seeds, strict=True) for seed in row]
     assert sorted(seen) == sorted(wanted)
 
@@ -121,7 +131,7 @@ def test_the_mean_weighs_environments_and_not_episodes() -> None:
         nothing = estimate(0.0, 0.0)
         return EvaluationResult("", nothing, number, nothing, nothing, 0.0, 0, ())
 
-    found = SuiteResult(suite, (result(1.0, 900), result(0.0, 100)), ((), ()))
+    found = SuiteResult(suite, (result(1.0, 900), result(0.0, 100)))
     assert found.mean.value == 0.5 and found.mean.count == 1000
 
 

@@ -4,7 +4,8 @@ import pytest
 
 from turngym.agents.players.expert import ExpertAgent
 from turngym.agents.players.random import RandomAgent
-from turngym.benchmarks.suites import SUITES, evaluate_suite
+from turngym.benchmarks.evaluation.evaluate import evaluate
+from turngym.benchmarks.suites import SUITES
 from turngym.envs.search.questions import KINDS
 
 
@@ -23,6 +24,5 @@ def test_searchqa_has_every_kind_of_question() -> None:
 @pytest.mark.parametrize("name", ["webshop", "searchqa", "website"])
 def test_the_oracle_solves_the_suite_and_random_play_does_not(name: str) -> None:
     suite = SUITES[name]
-    seeds = [entry.find_seeds(8) for entry in suite.entries]
-    assert evaluate_suite(suite, ExpertAgent(), seeds).mean.value == 1.0
-    assert evaluate_suite(suite, RandomAgent(), seeds).mean.value < 0.4
+    assert evaluate(suite, ExpertAgent(), episodes=8).mean.value == 1.0
+    assert evaluate(suite, RandomAgent(), episodes=8).mean.value < 0.4

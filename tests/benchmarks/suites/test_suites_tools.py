@@ -6,7 +6,8 @@ import pytest
 
 from turngym.agents.players.expert import ExpertAgent
 from turngym.agents.players.random import RandomAgent
-from turngym.benchmarks.suites import SUITES, evaluate_suite
+from turngym.benchmarks.evaluation.evaluate import evaluate
+from turngym.benchmarks.suites import SUITES
 from turngym.envs.instances import split_of
 from turngym.envs.tools.code_repair.env import faulty_task
 from turngym.envs.tools.code_repair.faults import faults
@@ -27,5 +28,5 @@ def test_the_oracle_solves_the_suite_and_random_play_does_not(name: str) -> None
     seeds = [entry.find_seeds(3) for entry in suite.entries]
     assert {entry.env_kwargs["split"] for entry in suite.entries} == {"test"}
     assert {len(set(each)) for each in seeds} == {3}
-    assert evaluate_suite(suite, ExpertAgent(), seeds).mean.value == 1.0
-    assert evaluate_suite(suite, RandomAgent(), seeds).mean.value < 0.1
+    assert evaluate(suite, ExpertAgent(), episodes=3).mean.value == 1.0
+    assert evaluate(suite, RandomAgent(), episodes=3).mean.value < 0.1

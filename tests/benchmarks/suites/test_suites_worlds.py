@@ -7,7 +7,8 @@ from household_games import needs_real
 
 from turngym.agents.players.expert import ExpertAgent
 from turngym.agents.players.random import RandomAgent
-from turngym.benchmarks.suites import SUITES, evaluate_suite
+from turngym.benchmarks.evaluation.evaluate import evaluate
+from turngym.benchmarks.suites import SUITES
 from turngym.envs.textworlds.textworld.games import GAMES, read_params
 
 
@@ -22,8 +23,8 @@ def test_the_walkthroughs_solve_alfworld_and_random_play_does_not() -> None:
     suite = SUITES["alfworld"]
     seeds = [entry.find_seeds(12) for entry in suite.entries]
     assert all(len(set(found)) == 12 for found in seeds)
-    assert evaluate_suite(suite, ExpertAgent(), seeds).mean.value == 1.0
-    assert evaluate_suite(suite, RandomAgent(), seeds).mean.value < 0.2
+    assert evaluate(suite, ExpertAgent(), episodes=12).mean.value == 1.0
+    assert evaluate(suite, RandomAgent(), episodes=12).mean.value < 0.2
 
 
 def test_babyai_has_a_level_for_each_skill_and_the_bot_solves_small_ones() -> None:
@@ -31,8 +32,7 @@ def test_babyai_has_a_level_for_each_skill_and_the_bot_solves_small_ones() -> No
     suite = SUITES["babyai"]
     assert len(suite.entries) == 9
     small = replace(suite, entries=suite.entries[:4])
-    result = evaluate_suite(small, ExpertAgent(), [entry.find_seeds(2) for entry in small.entries])
-    assert result.mean.value == 1.0
+    assert evaluate(small, ExpertAgent(), episodes=2).mean.value == 1.0
 
 
 def test_textworld_names_games_that_can_be_asked_for() -> None:

@@ -18,22 +18,20 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from turngym.agents.gateway import Gateway, GatewayLimits, serving
+from turngym.agents.gateway import serving
 from turngym.agents.gateway.server import shorten_collections
-from turngym.agents.models.embedded import EmbeddedConfig, build_model, build_tokenizer
-from turngym.agents.models.loading import LanguageModel
-from turngym.benchmarks.studies.speed.sides.gateway_load_side import Scripted, Side
+from turngym.benchmarks.studies.speed.sides.gateway_load_side import Side, scripted_gateway
 from turngym.benchmarks.studies.speed.sides.worker import Results, serve
 
 CONTEXT = 131_072
 FILES = 1024
 LARGEST = 8 * 2**20 - 4096
-_TEXTS = [
+_TEXTS = (
     "You push boxes onto goals.",
     "up down left right",
     "0123456789",
     "go up and then look around the room, number",
-]
+)
 _DEEP = {"id": "x", "type": "function"}
 
 
@@ -42,11 +40,7 @@ class AttackedServer:
 
     def __init__(self) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-        tokenizer = build_tokenizer(_TEXTS * 9, 400)
-        settings = EmbeddedConfig(hidden_size=16, layers=1, heads=2, vocabulary=400, context=CONTEXT)
-        model = LanguageModel(build_model(tokenizer, settings, 0), tokenizer, "tiny")
-        limits = GatewayLimits(max_new_tokens=64, idle_seconds=3600)
-        self.gateway = Gateway(model, Scripted(model, 0.0), context=CONTEXT, limits=limits)
+        self.gateway, _ = scripted_gateway(_TEXTS, CONTEXT, 0.0)
         self.folder = Path(f"/tmp/gateway-attacks-{os.getpid()}.sock")
         self._serving = serving(self.gateway, path=self.folder)
         self.url = self._serving.__enter__()

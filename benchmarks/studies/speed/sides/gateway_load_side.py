@@ -80,16 +80,22 @@ class Scripted:
         return found
 
 
+def scripted_gateway(texts: Sequence[str], context: int, seconds: float) -> tuple[Gateway, Scripted]:
+    """Return a gateway and its policy, whose tokenizer knows some texts."""
+    tokenizer = build_tokenizer([*texts] * 9, 400)
+    settings = EmbeddedConfig(hidden_size=16, layers=1, heads=2, vocabulary=400, context=context)
+    model = LanguageModel(build_model(tokenizer, settings, 0), tokenizer, "tiny")
+    policy = Scripted(model, seconds)
+    limits = GatewayLimits(max_new_tokens=64, idle_seconds=3600)
+    return Gateway(model, policy, context=context, limits=limits), policy
+
+
 class Server:
     """A gateway in this process, its policy, and how long the sampler took for each answer."""
 
     def __init__(self, service_ms: float) -> None:
-        tokenizer = build_tokenizer([_SYSTEM, _SEEN, _DONE, "0123456789"] * 9, 400)
-        settings = EmbeddedConfig(hidden_size=16, layers=1, heads=2, vocabulary=400, context=1_000_000)
-        model = LanguageModel(build_model(tokenizer, settings, 0), tokenizer, "tiny")
-        self.policy = Scripted(model, service_ms / 1000)
-        limits = GatewayLimits(max_new_tokens=64, idle_seconds=3600)
-        self.gateway = Gateway(model, self.policy, context=1_000_000, limits=limits)
+        texts = (_SYSTEM, _SEEN, _DONE, "0123456789")
+        self.gateway, self.policy = scripted_gateway(texts, 1_000_000, service_ms / 1000)
         self.sampled: dict[int, float] = {}
         self._submit = self.gateway.engine.submit
         self.gateway.engine.submit = self._timed  # type: ignore[method-assign]
