@@ -5,23 +5,21 @@ from __future__ import annotations
 import shlex
 import string
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from turngym.errors import ConfigError, nearest
+from turngym.options import Options, above, below, between
 
 FIELDS = ("base_url", "root_url", "env_url", "mcp_url", "key", "task", "task_id", "workdir", "seed", "model")
 """Placeholders of a command."""
 TASK_FILE = "turngym.envs.task_file:TaskFile"
 """The environment of tasks from a file."""
 PROGRAM_JUDGE, VERIFIER_JUDGE = "program", "verifier:"
-_ANSWERS = ("post", "last", "stdout")
-_SANDBOXES = ("none", "bubblewrap")
 _MOST = 1_000_000
+_Limit: TypeAlias = Annotated[int, between(1, _MOST)]
 
 
-@dataclass(frozen=True)
-class ProgramConfig:
+class ProgramConfig(Options):
     """Settings of agent programs.
 
     Args:
@@ -51,29 +49,20 @@ class ProgramConfig:
     """
 
     command: str = ""
-    seconds: float = 300.0
-    memory_mib: int = 8192
+    seconds: Annotated[float, above(0), below(_MOST)] = 300.0
+    memory_mib: _Limit = 8192
     tasks: str = ""
     judge: str = "exact"
     answer: Literal["post", "last", "stdout"] = "post"
     sandbox: Literal["none", "bubblewrap"] = "none"
     mounts: tuple[str, ...] = ()
-    processes: int = 64
-    disk_mib: int = 256
+    processes: _Limit = 64
+    disk_mib: _Limit = 256
 
-    def __post_init__(self) -> None:
-        for name in ("seconds", "memory_mib", "processes", "disk_mib"):
-            value = getattr(self, name)
-            if not 0 < value < _MOST:
-                raise ConfigError(f"{name} of agent programs must be above 0 and below {_MOST:,}, got {value}.")
-        if self.sandbox not in _SANDBOXES:
-            raise ConfigError(
-                f"sandbox of agent programs must be one of {', '.join(_SANDBOXES)}, got {self.sandbox!r}."
-            )
+    def check(self) -> None:
+        """Check what depends on several settings."""
         if self.mounts and self.sandbox == "none":
             raise ConfigError("mounts are what sandboxed programs see: pass --agent.sandbox bubblewrap as well.")
-        if self.answer not in _ANSWERS:
-            raise ConfigError(f"answer of agent programs must be one of {', '.join(_ANSWERS)}, got {self.answer!r}.")
         if not self.judge:
             raise ConfigError("judge of agent programs is empty: pass exact, numeric, or module:function.")
         if self.judge != "exact" and not self.tasks:
@@ -112,7 +101,7 @@ class ProgramConfig:
         Raises:
             ConfigError: It cannot be read, or asks for something unknown.
 
-        >>> ProgramConfig("agent --key {key}").words(dict.fromkeys(FIELDS, "a b"))
+        >>> ProgramConfig(command="agent --key {key}").words(dict.fromkeys(FIELDS, "a b"))
         ['agent', '--key', 'a b']
         """
         try:

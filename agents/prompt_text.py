@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, get_args
+from dataclasses import field
+from typing import Any, Literal, TypeAlias
 
 from turngym.envs.parsing.thinking import THINKING, Regions, Thinking
 from turngym.errors import ConfigError
+from turngym.options import Natural, OptionError, Options
 
 Fit: TypeAlias = Literal["auto", "none", "drop_oldest", "drop_middle", "summary"]
 """Selection of earlier turns dropped from long prompts."""
@@ -16,8 +17,7 @@ DATE = "2025-01-01"
 """The date that chat templates write unless another one is set: prompts do not depend on the day."""
 
 
-@dataclass(frozen=True)
-class PromptConfig:
+class PromptConfig(Options):
     """Prompt settings.
 
     Args:
@@ -48,7 +48,7 @@ class PromptConfig:
     """
 
     mode: Literal["window", "conversation"] = "window"
-    history: int = 0
+    history: Natural = 0
     instructions: bool = True
     legal_actions: bool = False
     max_prompt_tokens: int = 4096
@@ -60,21 +60,14 @@ class PromptConfig:
     chat_template: str = ""
     pictures_only: bool = False
 
-    def __post_init__(self) -> None:
-        if self.mode not in ("window", "conversation"):
-            raise ConfigError(f"prompt mode must be 'window' or 'conversation', got {self.mode!r}.")
-        if self.history < 0:
-            raise ConfigError(f"prompt history must be 0 or more turns, got {self.history}.")
-        if self.thinking not in ("auto", "keep", "strip"):
-            raise ConfigError(f"thinking of prompts must be 'auto', 'keep' or 'strip', got {self.thinking!r}.")
-        if self.fit not in get_args(Fit):
-            raise ConfigError(f"fit of prompts must be one of {', '.join(get_args(Fit))}; got {self.fit!r}.")
+    def check(self) -> None:
+        """Check the date and the chat template."""
         if self.date == "today":
             object.__setattr__(self, "date", datetime.date.today().isoformat())
         try:
             datetime.date.fromisoformat(self.date)
-        except (TypeError, ValueError) as error:
-            raise ConfigError(f"date of prompts must be today or YYYY-MM-DD, got {self.date!r}.") from error
+        except ValueError as error:
+            raise OptionError("date", f"must be today or YYYY-MM-DD, got {self.date!r}.") from error
         _check_template(self.template, self.chat_template)
 
     @property
@@ -87,10 +80,8 @@ def _check_template(variables: Mapping[str, Any], text: str) -> None:
     """Raise for invalid template settings.
 
     Raises:
-        ConfigError: The variables are no mapping or override a fixed variable, or the text is no Jinja.
+        ConfigError: The variables override a fixed variable, or the text is no Jinja.
     """
-    if not isinstance(variables, Mapping):
-        raise ConfigError(f"template of prompts must be variables such as enable_thinking=false, got {variables!r}.")
     taken = variables.keys() & {
         "messages",
         "add_generation_prompt",

@@ -25,6 +25,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import pairwise
 from types import NoneType, UnionType
 from typing import (
+    TYPE_CHECKING,
     Annotated,
     Any,
     ClassVar,
@@ -70,6 +71,11 @@ def at_least(low: float) -> Rule:
     return Rule(f"of at least {low}", lambda value: value >= low)
 
 
+def at_most(high: float) -> Rule:
+    """Restrict to numbers up to ``high``."""
+    return Rule(f"up to {high}", lambda value: value <= high)
+
+
 def above(low: float) -> Rule:
     """Restrict to numbers greater than ``low``."""
     return Rule(f"above {low}", lambda value: value > low)
@@ -85,6 +91,11 @@ def one_of(*texts: str) -> Rule:
     return Rule(f"one of {', '.join(map(repr, texts))}", lambda value: value in texts, texts)
 
 
+Natural: TypeAlias = Annotated[int, at_least(0)]
+Positive: TypeAlias = Annotated[int, at_least(1)]
+Amount: TypeAlias = Annotated[float, at_least(0)]
+Share: TypeAlias = Annotated[float, between(0, 1)]
+Seconds: TypeAlias = Annotated[float, above(0), below(1_000_000)]
 Rate: TypeAlias = Annotated[float, above(0), below(1)]
 
 
@@ -156,6 +167,8 @@ class Options:
 
     _kinds: ClassVar[Mapping[str, Kind]]
     _required: ClassVar[frozenset[str]]
+    if TYPE_CHECKING:  # for the functions of the module dataclasses
+        __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -219,7 +232,7 @@ class Options:
     @classmethod
     def parameters(cls) -> list[inspect.Parameter]:
         """Return the options as parameters of a signature: those of the class itself first."""
-        fields = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]  # it is one
+        fields = {field.name: field for field in dataclasses.fields(cls)}
         own, found = _own(cls), list[inspect.Parameter]()
         kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD
         for name in dict.fromkeys([*own, *fields]):
@@ -264,7 +277,7 @@ def kinds(cls: type[Options]) -> Mapping[str, Kind]:
     found: Mapping[str, Kind] | None = cls.__dict__.get("_kinds")
     if found is None:
         hints = get_type_hints(cls, include_extras=True)
-        fields = dataclasses.fields(cls)  # type: ignore[arg-type]  # a subclass is a dataclass
+        fields = dataclasses.fields(cls)
         found = {field.name: kind_of(hints[field.name]) for field in fields}
         cls._required = frozenset(field.name for field in fields if default_of(field) is dataclasses.MISSING)
         cls._kinds = found

@@ -12,13 +12,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from turngym.errors import ConfigError
+from turngym.options import Natural, Options, Positive, Seconds
 
 OPENAI_HOST = "api.openai.com"
 _OWN_FIELDS = frozenset({"model", "messages", "stream", "n"})
 
 
-@dataclass(frozen=True)
-class ServerConfig:
+class ServerConfig(Options):
     """Settings of a server.
 
     Args:
@@ -39,12 +39,12 @@ class ServerConfig:
             messages, because a server would read them as tokens. Turn it off if the server encodes texts safely itself.
     """
 
-    concurrency: int = 16
-    retries: int = 5
-    timeout: float = 120.0
-    deadline: float = 600.0
-    wait: float = 0.5
-    longest_wait: float = 30.0
+    concurrency: Positive = 16
+    retries: Natural = 5
+    timeout: Seconds = 120.0
+    deadline: Seconds = 600.0
+    wait: Seconds = 0.5
+    longest_wait: Seconds = 30.0
     seed: bool = True
     max_tokens_field: str = "max_tokens"
     key_variable: str = ""
@@ -52,23 +52,8 @@ class ServerConfig:
     body: Mapping[str, Any] = field(default_factory=dict)
     escape: bool = True
 
-    def __post_init__(self) -> None:
-        for name, least in (("concurrency", 1), ("retries", 0)):
-            value = getattr(self, name)
-            if type(value) is not int or value < least:
-                raise ConfigError(f"{name} of a server must be a whole number of at least {least}, got {value!r}.")
-        for name in ("timeout", "deadline", "wait", "longest_wait"):
-            value = getattr(self, name)
-            if type(value) not in (int, float) or not 0 < value < 1e6:
-                raise ConfigError(f"{name} of a server must be a number of seconds above 0, got {value!r}.")
-        for name in ("max_tokens_field", "key_variable"):
-            if not isinstance(getattr(self, name), str):
-                raise ConfigError(f"{name} of a server must be a name, got {getattr(self, name)!r}.")
-        for name in ("seed", "escape"):
-            if not isinstance(getattr(self, name), bool):
-                raise ConfigError(f"{name} of a server must be true or false, got {getattr(self, name)!r}.")
-        if not isinstance(self.body, Mapping):
-            raise ConfigError(f'body of a server must be a JSON object, such as {{"top_k": 20}}, got {self.body!r}.')
+    def check(self) -> None:
+        """Check that ``body`` sets no field that turngym fills in."""
         taken = _OWN_FIELDS & self.body.keys()
         if taken:
             raise ConfigError(f"body of a server may not set {min(taken)!r}, which turngym fills in itself.")

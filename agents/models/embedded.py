@@ -7,11 +7,11 @@ trained on texts of the environment at hand.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from turngym.errors import ConfigError
 from turngym.lazy import torch
+from turngym.options import Amount, Options, Positive, at_least
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
@@ -26,8 +26,7 @@ CHAT_TEMPLATE = (
 )
 
 
-@dataclass(frozen=True)
-class EmbeddedConfig:
+class EmbeddedConfig(Options):
     """Size of the embedded model.
 
     Args:
@@ -43,20 +42,19 @@ class EmbeddedConfig:
         vision: Encode images of observations with a small vision encoder.
     """
 
-    hidden_size: int = 96
-    layers: int = 3
-    heads: int = 4
-    vocabulary: int = 512
-    initializer_range: float = 0.1
-    context: int = 4096
+    hidden_size: Positive = 96
+    layers: Positive = 3
+    heads: Positive = 4
+    vocabulary: Annotated[int, at_least(300)] = 512
+    initializer_range: Amount = 0.1
+    context: Positive = 4096
     words_apart: bool = False
     vision: bool = False
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Check what depends on several settings."""
         if self.hidden_size % self.heads:
             raise ConfigError(f"heads must divide hidden_size, got {self.heads} and {self.hidden_size}.")
-        if self.vocabulary < 300:
-            raise ConfigError(f"vocabulary must be at least 300 (256 bytes and special tokens), got {self.vocabulary}.")
 
 
 def build_tokenizer(texts: Iterable[str], vocabulary: int = 512, words_apart: bool = False) -> PreTrainedTokenizerFast:

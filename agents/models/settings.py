@@ -198,19 +198,10 @@ def _checked(found: ModelSettings) -> ModelSettings:
         Wrapping.read(wrapper)
     if not isinstance(found.env_options, dict) or not all(map(_WORD.fullmatch, found.env_options)):
         raise ConfigError("env_options must be names with values")
-    _check_prompt(found.prompt)
+    if not isinstance(found.prompt, dict) or not all(map(_WORD.fullmatch, found.prompt)):
+        raise ConfigError("prompt must be settings with values")
+    PromptConfig.build("the prompt", found.prompt)
     return found
-
-
-def _check_prompt(prompt: Any) -> None:
-    defaults = PromptConfig()
-    known = {each.name: type(getattr(defaults, each.name)) for each in fields(PromptConfig)}
-    for key, value in dict(prompt).items():
-        if key not in known:
-            raise ConfigError(f"prompts have no setting {str(key)[:60]!r} here: it may be of a newer turngym")
-        if type(value) is not known[key]:
-            raise ConfigError(f"{key} of the prompt is {str(value)[:60]!r}")
-    PromptConfig(**prompt)
 
 
 def _is_plain(value: Any) -> bool:

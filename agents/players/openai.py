@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 
 from turngym.agents.chat_client.agent import ServerAgent
@@ -11,7 +10,7 @@ from turngym.agents.chat_client.config import OPENAI_HOST, ServerConfig, read_ad
 from turngym.agents.players import AGENTS, AgentSettings, served_prompt
 from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.sampling import Sampling
-from turngym.errors import ConfigError, nearest
+from turngym.errors import ConfigError
 
 _DEFAULT_URL = f"https://{OPENAI_HOST}/v1"
 _ADDRESS = re.compile(r"[.:/]|^localhost$", re.IGNORECASE)
@@ -29,17 +28,13 @@ def make(argument: str, settings: AgentSettings) -> ServerAgent:
         ConfigError: The model, the URL or a setting cannot be used, or the key is missing.
     """
     model, url = split_argument(argument)
-    known = [field.name for field in dataclasses.fields(ServerConfig)]
-    for key in settings.server:
-        if key not in known:
-            raise ConfigError(f"a server has no setting {key!r}. {nearest(key, known)}")
-    config = ServerConfig(**settings.server)
+    config = ServerConfig.build("a server", settings.server)
     address = read_address(url)
     return ServerAgent(
         ChatServer(address, read_key(address, config.key_variable)),
         model,
         config,
-        prompt=PromptConfig(**served_prompt(settings.prompt)),
+        prompt=PromptConfig.build("the prompt", served_prompt(settings.prompt)),
         sampling=Sampling(settings.temperature, settings.top_p, settings.max_new_tokens),
         format=settings.format,
         seed=settings.seed,

@@ -32,14 +32,14 @@ def transformers_agent(model: LanguageModel, settings: AgentSettings, iteration:
         return VisionAgent(
             model,
             model.pictures,
-            PromptConfig(**settings.prompt),
+            PromptConfig.build("the prompt", settings.prompt),
             Sampling(settings.temperature, settings.top_p, settings.max_new_tokens),
             settings.format,
             settings.seed,
             iteration,
         )
 
-    prompt = PromptConfig(**settings.prompt)
+    prompt = PromptConfig.build("the prompt", settings.prompt)
     cache = int(settings.server.get(_CACHE, 0))
     return ModelAgent(
         model,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
 
 from turngym.agents.models.vllm.config import VllmConfig, require_vllm
 from turngym.agents.players import AGENTS, AgentSettings
 from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.sampling import Sampling
-from turngym.errors import ConfigError, nearest
+from turngym.errors import ConfigError
 from turngym.lazy import require
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ def vllm_agent(sampler: VllmSampler, vocabulary: Vocabulary, settings: AgentSett
     return ModelAgent(
         vocabulary,
         sampler.generate,
-        prompt=PromptConfig(**settings.prompt),
+        prompt=PromptConfig.build("the prompt", settings.prompt),
         sampling=Sampling(settings.temperature, settings.top_p, settings.max_new_tokens),
         format=settings.format,
         seed=settings.seed,
@@ -52,11 +51,7 @@ def make(argument: str, settings: AgentSettings) -> ModelAgent:
     """
     if not argument:
         raise ConfigError("the agent vllm needs a model: write vllm:PATH_OR_NAME.")
-    known = [field.name for field in dataclasses.fields(VllmConfig)]
-    for key in settings.server:
-        if key not in known:
-            raise ConfigError(f"vLLM has no setting {key!r} here. {nearest(key, known)}")
-    config = VllmConfig(**settings.server)
+    config = VllmConfig.build("vLLM", settings.server)
     require_vllm()
     from turngym.agents.models.loading import load_vocabulary
     from turngym.agents.models.vllm.sampler import VllmSampler

@@ -189,8 +189,8 @@ def _player(agent: Agent, arguments: Arguments) -> AbstractContextManager[Agent]
 
     options = key_values(arguments.option, "--option") if arguments.target == TASK_FILE else {}
     config = ProgramConfig(
-        arguments.agent_command,
-        arguments.agent_seconds,
+        command=arguments.agent_command,
+        seconds=arguments.agent_seconds,
         tasks=str(options.get("path", "")),
         answer=arguments.agent_answer,
         sandbox=arguments.agent_sandbox,

@@ -212,12 +212,12 @@ def _parsed(argv: Sequence[str], start: TrainConfig) -> tuple[TrainConfig, Path 
     values["env_options"] = key_values(found.env_options, "--env-options")
     for name, hint in get_type_hints(TrainConfig).items():
         if dataclasses.is_dataclass(hint) and hasattr(found, name):
-            values[name] = strict(values[name], hint)
-    prompt = values["rollout"].prompt
-    prompt = dataclasses.replace(prompt, chat_template=template_text(prompt.chat_template))
-    values["rollout"] = dataclasses.replace(values["rollout"], prompt=prompt)
+            values[name] = strict(values[name], hint, is_part=True)
+    if hasattr(found, "rollout"):
+        prompt = values["rollout"]["prompt"]
+        prompt["chat_template"] = template_text(prompt["chat_template"])
     chosen = {name: strict(getattr(found, name), kind) for name, kind in kinds.items()}
-    config = TrainConfig(**{**values, "algorithm_options": _differences(chosen)})
+    config = TrainConfig.build("the run", {**values, "algorithm_options": _differences(chosen)})
     build(config.algorithm, config.algorithm_options)
     return config, found.run_dir
 

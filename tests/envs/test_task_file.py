@@ -16,7 +16,7 @@ from turngym.envs.task_file import FileTask, TaskFile, read_tasks
 from turngym.envs.task_file.judges import find_judge
 from turngym.errors import BrokenCode, ConfigError, UnknownName
 from turngym.trainers.loop.setup import training_vector
-from turngym.trainers.settings.config import EvaluationConfig, TrainConfig, config_from_json
+from turngym.trainers.settings.config import EvaluationConfig, TrainConfig
 
 
 def written(folder: Path, *lines: Any) -> Path:
@@ -196,10 +196,10 @@ def test_settings_take_the_tasks_as_their_environment(tmp_path: Path) -> None:
     path = str(numbers(tmp_path))
     config = TrainConfig(agent=ProgramConfig(tasks=path, judge="numeric"))
     assert (config.env, config.env_options) == (TASK_FILE, {"path": path, "judge": "numeric"})
-    assert config_from_json(json.loads(json.dumps(config.as_json()))) == config
+    assert TrainConfig.from_json(json.loads(json.dumps(config.as_json()))) == config
     made: Any = find_spec(config.env).make(**config.env_options).unwrapped
     assert made.tasks()
-    elsewhere = TrainConfig(agent=ProgramConfig("agent", tasks=path, judge="verifier:progress"))
+    elsewhere = TrainConfig(agent=ProgramConfig(command="agent", tasks=path, judge="verifier:progress"))
     assert elsewhere.env_options["judge"] == "none" and elsewhere.agent.verifier == "progress"
     with pytest.raises(ConfigError, match=r"leave out --agent.tasks"):
         TrainConfig(env="turngym/NumberLine-v0", agent=ProgramConfig(tasks=path))
@@ -211,5 +211,5 @@ def test_settings_take_the_tasks_as_their_environment(tmp_path: Path) -> None:
     for wrong in refused:
         with pytest.raises(ConfigError, match="judge"):
             ProgramConfig(**wrong)
-    with pytest.raises(ConfigError, match="answer of agent programs must be one of"):
+    with pytest.raises(ConfigError, match="answer must be one of"):
         ProgramConfig(answer="printed")  # type: ignore[arg-type]

@@ -32,7 +32,7 @@ TINY = TrainConfig(
     warmup=SupervisedConfig(demonstrations=0),
     rollout=RolloutConfig(groups=2, group_size=3, max_new_tokens=4),
     update=UpdateConfig(minibatches=2),
-    evaluation=EvaluationConfig(0, 0, 1),
+    evaluation=EvaluationConfig(episodes=0, every=0, curve_episodes=1),
 )
 Watch = Callable[[LanguageModel, Mapping[str, Any]], None]
 

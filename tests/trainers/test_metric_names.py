@@ -40,7 +40,7 @@ TINY = TrainConfig(
     control=False,
     rollout=RolloutConfig(groups=2, group_size=2, max_new_tokens=2),
     update=UpdateConfig(minibatches=2),
-    evaluation=EvaluationConfig(0, 0, 1),
+    evaluation=EvaluationConfig(episodes=0, every=0, curve_episodes=1),
 )
 OPTIONS: dict[str, dict[str, Any]] = {"arpo": {"arpo": {"episodes_per_group": 3}}}
 
@@ -104,7 +104,7 @@ def test_every_documented_name_is_logged_by_one_of_these_runs(tmp_path: Path) ->
     game = replace(TINY, env="turngym/KuhnPoker-v0", env_options={}, algorithm="grpo", evaluation=evaluated)
     runs = [
         replace(long, algorithm="ppo", algorithm_options=with_reference, evaluation=evaluated),
-        replace(game, self_play=SelfPlayConfig(("past:1", "random"), matching="linear")),
+        replace(game, self_play=SelfPlayConfig(opponents=("past:1", "random"), matching="linear")),
         config_of("arpo"),
         replace(TINY, algorithm="grpo", update=UpdateConfig(old_logprobs="trainer")),
         replace(TINY, algorithm="grpo", rollout=replace(TINY.rollout, schedule="async")),

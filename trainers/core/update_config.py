@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 from turngym.errors import ConfigError
+from turngym.options import Amount, Natural, Options, Positive, Rate, at_least, below
 
 LayoutName: TypeAlias = Literal["rows", "packed", "tree"]
 OnContext: TypeAlias = Literal["train", "mask", "drop"]
@@ -15,19 +15,9 @@ OldLogprobs: TypeAlias = Literal["sampler", "trainer"]
 ScheduleName: TypeAlias = Literal["constant", "linear", "cosine"]
 OptimizerName: TypeAlias = Literal["adamw", "adamw_8bit"]
 ShardingName: TypeAlias = Literal["none", "full"]
+_Beta: TypeAlias = Annotated[float, at_least(0), below(1)]
 _DEFAULT_TOKENS: Mapping[str, tuple[int, int]] = {"rows": (2048, 16_384), "packed": (1024, 8192), "tree": (1024, 4096)}
 """Layout -> tokens on a CPU, and on other devices."""
-_CHOICES: Mapping[str, tuple[str, ...]] = {
-    "layout": get_args(LayoutName),
-    "on_context": get_args(OnContext),
-    "on_truncated": get_args(OnCutOff),
-    "on_overlong": get_args(OnCutOff),
-    "old_logprobs": get_args(OldLogprobs),
-    "schedule": get_args(ScheduleName),
-    "optimizer": get_args(OptimizerName),
-    "decay": ("matrices", "all"),
-    "sharding": get_args(ShardingName),
-}
 
 
 def default_micro_batch_tokens(device: str, layout: str = "rows") -> int:
@@ -54,8 +44,7 @@ EVERYTHING = Exclusion()
 """Everything that was cut off is trained on."""
 
 
-@dataclass(frozen=True)
-class UpdateConfig:
+class UpdateConfig(Options):
     """Updates of the weights.
 
     Args:
@@ -98,21 +87,21 @@ class UpdateConfig:
             trainer do not affect ratios.
     """
 
-    learning_rate: float = 3e-4
-    critic_learning_rate: float = 1e-3
-    warmup_updates: int = 0
+    learning_rate: Rate = 3e-4
+    critic_learning_rate: Rate = 1e-3
+    warmup_updates: Natural = 0
     schedule: ScheduleName = "constant"
     optimizer: OptimizerName = "adamw"
-    beta1: float = 0.9
-    beta2: float = 0.99
-    epsilon: float = 1e-8
-    weight_decay: float = 0.0
+    beta1: _Beta = 0.9
+    beta2: _Beta = 0.99
+    epsilon: Rate = 1e-8
+    weight_decay: Amount = 0.0
     decay: Literal["matrices", "all"] = "matrices"
     offload: bool = False
     max_grad_norm: float = 1.0
-    epochs: int = 1
-    minibatches: int = 1
-    max_micro_batch_tokens: int = 0
+    epochs: Positive = 1
+    minibatches: Positive = 1
+    max_micro_batch_tokens: Natural = 0
     layout: LayoutName = "rows"
     gradient_checkpointing: bool = False
     sharding: ShardingName = "none"
@@ -121,24 +110,8 @@ class UpdateConfig:
     on_overlong: OnCutOff = "train"
     old_logprobs: OldLogprobs = "sampler"
 
-    def __post_init__(self) -> None:
-        for name in ("learning_rate", "critic_learning_rate"):
-            if not 0 < getattr(self, name) < 1:
-                raise ConfigError(f"{name} must lie in (0, 1), got {getattr(self, name)}.")
-        for name in ("beta1", "beta2"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ConfigError(f"{name} must lie in [0, 1), got {getattr(self, name)}.")
-        if not 0 < self.epsilon < 1:
-            raise ConfigError(f"epsilon must lie in (0, 1), got {self.epsilon}.")
-        at_least_0 = ("warmup_updates", "weight_decay", "max_micro_batch_tokens")
-        for name, least in (("epochs", 1), ("minibatches", 1), *((name, 0) for name in at_least_0)):
-            if getattr(self, name) < least:
-                raise ConfigError(f"{name} must be at least {least}, got {getattr(self, name)}.")
-        for name, known in _CHOICES.items():
-            if getattr(self, name) not in known:
-                words = f"{', '.join(known[:-1])} or {known[-1]}"
-                raise ConfigError(f"{name} must be {words}, got {getattr(self, name)!r}.")
-
+    def check(self) -> None:
+        """Check what depends on several settings."""
         if self.sharding == "full" and (self.offload or self.optimizer != "adamw"):
             with_it = "--update.offload" if self.offload else f"--update.optimizer {self.optimizer}"
             raise ConfigError(f"sharding full divides the state of adamw over the ranks: leave out {with_it}.")

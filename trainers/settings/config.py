@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import field
+from typing import Annotated, Any, Literal, Self
 
 from turngym.agents.agent_program import TASK_FILE, ProgramConfig
-from turngym.agents.models.attention import ATTENTIONS, Attention
+from turngym.agents.models.attention import Attention
 from turngym.agents.models.embedded import EmbeddedConfig
 from turngym.agents.models.quantized import Quantize
-from turngym.agents.models.rollout_servers.config import ServedConfig
 from turngym.agents.models.settings import ModelSettings
-from turngym.agents.models.vllm.config import VllmConfig
 from turngym.agents.players import AgentSettings
-from turngym.agents.prompt_text import PromptConfig
 from turngym.errors import ConfigError
+from turngym.options import Amount, Natural, Options, Positive, between
 from turngym.trainers.core.update_config import UpdateConfig
 from turngym.trainers.settings.guards import GuardConfig
-from turngym.trainers.settings.precision import Precision, require_known
-from turngym.trainers.settings.presets import PresetName, require_preset
-from turngym.trainers.settings.ray import RayConfig
+from turngym.trainers.settings.precision import Precision
+from turngym.trainers.settings.presets import PresetName
 from turngym.trainers.settings.rollout import RolloutConfig
 from turngym.trainers.settings.self_play import SelfPlayConfig
 from turngym.trainers.settings.supervised import SupervisedConfig
@@ -35,7 +32,6 @@ __all__ = [
     "RolloutConfig",
     "SelfPlayConfig",
     "TrainConfig",
-    "config_from_json",
 ]
 
 EMBEDDED = "embedded"
@@ -44,8 +40,7 @@ DEFAULT_ENV = "turngym/Sokoban-v0"
 DEFAULT_OPTIONS: Mapping[str, Any] = {"view": "coordinates", "max_turns": 15}
 
 
-@dataclass(frozen=True)
-class EvaluationConfig:
+class EvaluationConfig(Options):
     """Evaluation of the policy on held-out instances.
 
     Args:
@@ -54,17 +49,12 @@ class EvaluationConfig:
         curve_episodes: Number of dev instances per point of the curve.
     """
 
-    episodes: int = 200
-    every: int = 40
-    curve_episodes: int = 100
-
-    def __post_init__(self) -> None:
-        if self.episodes < 0 or self.every < 0 or self.curve_episodes < 1:
-            raise ConfigError("evaluation episodes and every must be 0 or more, curve_episodes at least 1.")
+    episodes: Natural = 200
+    every: Natural = 40
+    curve_episodes: Positive = 100
 
 
-@dataclass(frozen=True)
-class TrainConfig:
+class TrainConfig(Options):
     """A training run; the defaults are the preset ``quickstart``, for the embedded model.
 
     Use ``with_preset`` of ``turngym.trainers.settings.presets`` for other models.
@@ -123,15 +113,15 @@ class TrainConfig:
     model: str = EMBEDDED
     preset: PresetName = "quickstart"
     preset_reason: str = field(default="", compare=False)
-    iterations: int = 240
-    max_seconds: float = 300.0
-    max_environment_turns: int = 0
+    iterations: Natural = 240
+    max_seconds: Amount = 300.0
+    max_environment_turns: Natural = 0
     seed: int = 0
-    threads: int = 1
+    threads: Annotated[int, between(0, _MOST_THREADS)] = 1
     control: bool = True
-    checkpoint_every: int = 40
-    lora_rank: int = 0
-    lora_alpha: int = 0
+    checkpoint_every: Positive = 40
+    lora_rank: Natural = 0
+    lora_alpha: Natural = 0
     lora_targets: tuple[str, ...] = ("all-linear",)
     lora_rslora: bool = False
     quantize: Quantize = "none"
@@ -148,18 +138,10 @@ class TrainConfig:
     guards: GuardConfig = field(default_factory=GuardConfig)
     track: Literal["none", "wandb", "trackio"] = "none"
 
-    def __post_init__(self) -> None:
-        for name in ("iterations", "max_seconds", "max_environment_turns", "threads", "lora_rank", "lora_alpha"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"{name} must be 0 or more, got {getattr(self, name)}.")
-        if self.threads > _MOST_THREADS:
-            raise ConfigError(f"threads must be at most {_MOST_THREADS}, got {self.threads}: take one for each core.")
-        require_preset(self.preset)
+    def check(self) -> None:
+        """Check what depends on several settings."""
         self._take_tasks()
         wrapping(*self.wrappers)  # raises if it cannot be read
-        require_known(self.precision)
-        if self.attention not in ATTENTIONS:
-            raise ConfigError(f"attention must be one of {', '.join(ATTENTIONS)}, got {self.attention!r}.")
         if self.attention == "flash_attention_2" and self.update.layout == "tree":
             raise ConfigError(
                 "flash_attention_2 takes no mask, which token trees need: pass --attention flex_attention, or "
@@ -173,8 +155,6 @@ class TrainConfig:
             raise ConfigError("--rollout.served.sync adapter hands over low-rank adapters: pass --lora-rank as well.")
         if self.quantize != "none" and not self.lora_rank:
             raise ConfigError(f"weights in {self.quantize} are not trained themselves: pass --lora-rank as well.")
-        if self.checkpoint_every < 1:
-            raise ConfigError(f"checkpoint_every must be at least 1, got {self.checkpoint_every}.")
 
     def _take_tasks(self) -> None:
         """Take the tasks of a file as the environment, if there are some."""
@@ -217,40 +197,11 @@ class TrainConfig:
         """Return the settings as a value that JSON can hold."""
         return dataclasses.asdict(self)
 
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Return the settings that ``as_json`` wrote.
 
-_NESTED: Mapping[str, type[Any]] = {
-    "embedded": EmbeddedConfig,
-    "warmup": SupervisedConfig,
-    "update": UpdateConfig,
-    "evaluation": EvaluationConfig,
-}
-
-
-def config_from_json(content: Mapping[str, Any]) -> TrainConfig:
-    """Return the settings that ``as_json`` wrote.
-
-    >>> config_from_json(TrainConfig(seed=3).as_json()) == TrainConfig(seed=3)
-    True
-    """
-    values = dict(content)
-    for name, kind in _NESTED.items():
-        values[name] = kind(**values[name])
-    rollout = dict(values["rollout"])
-    rollout["prompt"] = PromptConfig(**rollout["prompt"])
-    if "vllm" in rollout:
-        rollout["vllm"] = VllmConfig(**rollout["vllm"])
-    if "ray" in rollout:
-        rollout["ray"] = RayConfig(**rollout["ray"])
-    if "served" in rollout:
-        served = rollout["served"]
-        rollout["served"] = ServedConfig(**{**served, "devices": tuple(served["devices"])})
-    rollout["servers"] = tuple(rollout.get("servers", ()))
-    values["rollout"] = RolloutConfig(**rollout)
-    agent = values.get("agent", {})
-    values["agent"] = ProgramConfig(**{**agent, "mounts": tuple(agent.get("mounts", ()))})
-    values["guards"] = GuardConfig(**values.get("guards", {}))
-    values["wrappers"] = tuple(values.get("wrappers", ()))
-    values["lora_targets"] = tuple(values.get("lora_targets", ("all-linear",)))
-    chosen: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.get("self_play", {}).items()}
-    values["self_play"] = SelfPlayConfig(**chosen)
-    return TrainConfig(**values)
+        >>> TrainConfig.from_json(TrainConfig(seed=3).as_json()) == TrainConfig(seed=3)
+        True
+        """
+        return cls.build("the training configuration", content)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from turngym.arithmetic import float_sum
-from turngym.errors import ConfigError, DivergenceError
+from turngym.errors import DivergenceError
+from turngym.options import Amount, Natural, Options, Positive
 from turngym.trainers.core.finite import BadReward
 
 FAULTS, DIVERGENCE = "faults", "divergence"
 
 
-@dataclass(frozen=True)
-class GuardConfig:
+class GuardConfig(Options):
     """Conditions for warnings and for stopping a run.
 
     Args:
@@ -30,26 +29,13 @@ class GuardConfig:
     """
 
     bad_reward: BadReward = "stop"
-    max_faulty_iterations: int = 3
+    max_faulty_iterations: Natural = 3
     on_divergence: Literal["warn", "stop"] = "warn"
-    patience: int = 5
-    min_entropy: float = 0.001
-    max_ratio: float = 1000.0
-    max_kl: float = 1.0
-    reward_drop: float = 0.5
-
-    def __post_init__(self) -> None:
-        for name, known in (("bad_reward", ("stop", "drop")), ("on_divergence", ("warn", "stop"))):
-            if getattr(self, name) not in known:
-                raise ConfigError(f"{name} must be one of {', '.join(known)}; got {getattr(self, name)!r}.")
-        for name, least in (("max_faulty_iterations", 0), ("patience", 1)):
-            if getattr(self, name) < least:
-                raise ConfigError(f"{name} must be at least {least}, got {getattr(self, name)}.")
-        for name in ("min_entropy", "max_ratio", "max_kl", "reward_drop"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise ConfigError(
-                    f"{name} must be 0 (no limit) or a finite number above it, got {getattr(self, name)}."
-                )
+    patience: Positive = 5
+    min_entropy: Amount = 0.001
+    max_ratio: Amount = 1000.0
+    max_kl: Amount = 1.0
+    reward_drop: Amount = 0.5
 
 
 class Watchdog:

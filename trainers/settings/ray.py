@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Annotated
 
 from turngym.errors import ConfigError
+from turngym.options import Amount, Natural, Options, above
 
 
-@dataclass(frozen=True)
-class RayConfig:
+class RayConfig(Options):
     """Rollout workers on a Ray cluster.
 
     Args:
@@ -21,19 +21,15 @@ class RayConfig:
             than the slowest turn.
     """
 
-    workers: int = 0
+    workers: Natural = 0
     address: str = ""
-    gpus: float = 0.0
-    cpus: float = 1.0
-    silent_seconds: float = 900.0
+    gpus: Amount = 0.0
+    cpus: Amount = 1.0
+    silent_seconds: Annotated[float, above(0)] = 900.0
 
-    def __post_init__(self) -> None:
-        for name in ("workers", "gpus", "cpus"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"ray.{name} must be 0 or more, got {getattr(self, name)}.")
+    def check(self) -> None:
+        """Check what depends on several settings."""
         if self.gpus > 1 and self.gpus != int(self.gpus):
             raise ConfigError(f"ray.gpus must be a part of one GPU or a whole number, got {self.gpus}.")
-        if self.silent_seconds <= 0:
-            raise ConfigError(f"ray.silent_seconds must be above 0, got {self.silent_seconds}.")
         if self.address and not self.workers:
             raise ConfigError("ray.address names the cluster of rollout workers: pass --rollout.ray.workers as well.")

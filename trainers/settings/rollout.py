@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, get_args
+from dataclasses import field
+from typing import Annotated, Literal, TypeAlias
 
-from turngym.agents.models.rollout_servers.config import ServedConfig, require_servers
+from turngym.agents.models.rollout_servers.config import MOST_SERVERS, ServedConfig, require_servers
 from turngym.agents.models.vllm.config import VllmConfig
 from turngym.agents.prompt_text import PromptConfig
 from turngym.errors import ConfigError
+from turngym.options import Natural, Options, Positive, above, between
 from turngym.trainers.settings.ray import RayConfig
 from turngym.wrappers.actions.action_format import AUTO
 
 SamplerName: TypeAlias = Literal["transformers", "vllm", "vllm-server"]
 
 
-@dataclass(frozen=True)
-class RolloutConfig:
+class RolloutConfig(Options):
     """Rollouts.
 
     Args:
@@ -49,23 +49,23 @@ class RolloutConfig:
             recomputed. 0 uses a quarter of the device's memory.
     """
 
-    groups: int = 32
-    group_size: int = 8
-    num_envs: int = 0
+    groups: Positive = 32
+    group_size: Positive = 8
+    num_envs: Natural = 0
     backend: str = "sync"
-    num_workers: int = 0
+    num_workers: Natural = 0
     schedule: Literal["lockstep", "continuous", "async"] = "lockstep"
-    max_staleness: int = 1
+    max_staleness: Natural = 1
     on_stale: Literal["wait", "drop"] = "wait"
     journal: bool = False
-    temperature: float = 1.0
-    max_new_tokens: int = 8
+    temperature: Annotated[float, above(0)] = 1.0
+    max_new_tokens: Positive = 8
     format: str = AUTO
     prompt: PromptConfig = field(default_factory=lambda: PromptConfig(instructions=False))
-    refresh_every: int = 1
+    refresh_every: Positive = 1
     sampler: SamplerName = "transformers"
     servers: tuple[str, ...] = ()
-    start_servers: int = 0
+    start_servers: Annotated[int, between(0, MOST_SERVERS)] = 0
     served: ServedConfig = field(default_factory=ServedConfig)
     vllm: VllmConfig = field(default_factory=lambda: VllmConfig(gpu_memory_utilization=0.4))
     ray: RayConfig = field(default_factory=RayConfig)
@@ -77,14 +77,8 @@ class RolloutConfig:
         starts_it = self.start_servers > 0 and not self.served.python
         return self.sampler == "vllm" or (self.sampler == "vllm-server" and starts_it)
 
-    def __post_init__(self) -> None:
-        for name in ("groups", "group_size", "max_new_tokens", "refresh_every"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}.")
-        if self.temperature <= 0:
-            raise ConfigError(f"training samples, so temperature must be above 0, got {self.temperature}.")
-        if self.sampler not in get_args(SamplerName):
-            raise ConfigError(f"sampler must be one of {', '.join(get_args(SamplerName))}, got {self.sampler!r}.")
+    def check(self) -> None:
+        """Check what depends on several settings."""
         require_servers(self.sampler, self.servers, self.start_servers, self.vllm.tensor_parallel_size, self.served)
         if self.sampler != "transformers" and self.refresh_every > 1:
             raise ConfigError("vLLM is given the weights of now: leave out refresh_every, or sample with transformers.")
@@ -106,18 +100,10 @@ class RolloutConfig:
                 f"tokens together, got {self.cache_tokens}: raise it, or lower prompt.max_prompt_tokens."
             )
         self._check_schedule()
-        if self.num_envs < 0 or self.num_workers < 0:
-            raise ConfigError("num_envs and num_workers must be 0 (automatic) or more.")
 
     def _check_schedule(self) -> None:
-        if self.schedule not in ("lockstep", "continuous", "async"):
-            raise ConfigError(f"schedule must be 'lockstep', 'continuous' or 'async', got {self.schedule!r}.")
         if self.schedule == "async" and self.served.sleep:
             raise ConfigError("servers that sleep while the learner learns cannot sample then: leave out served.sleep.")
-        if self.on_stale not in ("wait", "drop"):
-            raise ConfigError(f"on_stale must be 'wait' or 'drop', got {self.on_stale!r}.")
-        if self.max_staleness < 0:
-            raise ConfigError(f"max_staleness must be 0 or more iterations, got {self.max_staleness}.")
         if self.is_journaled and self.refresh_every > 1:
             raise ConfigError(
                 "refresh_every holds the sampler's weights back by itself: leave it out with schedule async and with "

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
-from turngym.errors import ConfigError, nearest
+from turngym.errors import ConfigError
+from turngym.options import Options, Positive, Share
 
 Matching: TypeAlias = Literal["uniform", "linear", "squared", "variance", "linear_capped"]
 
 
-@dataclass(frozen=True)
-class SelfPlayConfig:
+class SelfPlayConfig(Options):
     """Opponents of the learner in multi-agent games; unused in single-agent environments.
 
     Args:
@@ -27,13 +26,14 @@ class SelfPlayConfig:
     """
 
     opponents: tuple[str, ...] = ("self",)
-    freeze_every: int = 20
+    freeze_every: Positive = 20
     matching: Matching = "uniform"
-    matching_decay: float = 0.99
+    matching_decay: Share = 0.99
     demonstrator: str = "random"
     evaluation_opponents: tuple[str, ...] = ("random",)
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Check what depends on several settings."""
         for name in ("opponents", "evaluation_opponents"):
             if not getattr(self, name):
                 raise ConfigError(f"{name} must name at least one player, got none.")
@@ -41,12 +41,6 @@ class SelfPlayConfig:
             kind, sign, count = opponent.partition(":")
             if kind == "past" and not (sign and count.isdecimal() and int(count) > 0):
                 raise ConfigError(f"past selves are written past:N with N of at least 1, got {opponent!r}.")
-        if self.freeze_every < 1:
-            raise ConfigError(f"freeze_every must be at least 1, got {self.freeze_every}.")
-        if self.matching not in get_args(Matching):
-            raise ConfigError(f"no matching named {self.matching!r}. {nearest(self.matching, get_args(Matching))}")
-        if not 0 <= self.matching_decay <= 1:
-            raise ConfigError(f"matching_decay must lie in [0, 1], got {self.matching_decay}.")
         if self.is_prioritised and set(self.opponents) == {"self"}:
             raise ConfigError(
                 f"matching {self.matching} draws among opponents other than self: add some, as in "

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from turngym.trainers.algorithms import parts
-from turngym.trainers.settings.config import TrainConfig, config_from_json
+from turngym.trainers.settings.config import TrainConfig
 
 _KEY = "algorithm_defaults"
 
@@ -29,7 +29,7 @@ def config_from_store(content: Mapping[str, Any]) -> TrainConfig:
     """
     values = dict(content)
     recorded = values.pop(_KEY)
-    config = config_from_json(values)
+    config = TrainConfig.from_json(values)
     changed = _changed(config.algorithm, recorded)
     chosen = {part: {**changed.get(part, {}), **config.algorithm_options.get(part, {})} for part in changed}
     return dataclasses.replace(config, algorithm_options={**config.algorithm_options, **chosen})

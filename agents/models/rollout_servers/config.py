@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 from turngym.agents.chat_client.config import read_address
 from turngym.errors import ConfigError
+from turngym.options import Amount, Natural, Options, Positive, Seconds
 
 SyncName: TypeAlias = Literal["auto", "folder", "adapter", "native", "nccl", "ipc"]
-_MOST_SERVERS = 1024
+MOST_SERVERS = 1024
 
 
-@dataclass(frozen=True)
-class ServedConfig:
+class ServedConfig(Options):
     """Settings of servers for sampling in training.
 
     Args:
@@ -45,35 +44,17 @@ class ServedConfig:
     folder: str = ""
     key_variable: str = ""
     python: str = ""
-    devices: tuple[int, ...] = ()
-    concurrency: int = 128
-    retries: int = 5
-    timeout: float = 600.0
-    sync_timeout: float = 600.0
-    start_timeout: float = 900.0
-    patience: float = 900.0
-    poll: float = 5.0
-    restarts: int = 3
-    max_gap: float = 0.0
-    sleep: int = 0
-
-    def __post_init__(self) -> None:
-        if self.sync not in get_args(SyncName):
-            raise ConfigError(f"sync of servers must be one of {', '.join(get_args(SyncName))}, got {self.sync!r}.")
-        for name, least in (("concurrency", 1), ("retries", 0), ("restarts", 0)):
-            value = getattr(self, name)
-            if type(value) is not int or value < least:
-                raise ConfigError(f"{name} of servers must be a whole number of at least {least}, got {value!r}.")
-        for name in ("timeout", "sync_timeout", "start_timeout", "patience", "poll"):
-            value = getattr(self, name)
-            if type(value) not in (int, float) or not 0 < value < 1e6:
-                raise ConfigError(f"{name} of servers must be a number of seconds above 0, got {value!r}.")
-        if type(self.max_gap) not in (int, float) or not 0 <= self.max_gap < 1e6:
-            raise ConfigError(f"max_gap must be 0 (automatic) or a difference above it, got {self.max_gap!r}.")
-        if self.sleep not in (0, 1, 2):
-            raise ConfigError(f"sleep must be 0, 1 or 2, the levels of vLLM, got {self.sleep!r}.")
-        if any(type(number) is not int or number < 0 for number in self.devices):
-            raise ConfigError(f"devices must be numbers of GPUs, such as 1 2 3, got {self.devices!r}.")
+    devices: tuple[Natural, ...] = ()
+    concurrency: Positive = 128
+    retries: Natural = 5
+    timeout: Seconds = 600.0
+    sync_timeout: Seconds = 600.0
+    start_timeout: Seconds = 900.0
+    patience: Seconds = 900.0
+    poll: Seconds = 5.0
+    restarts: Natural = 3
+    max_gap: Amount = 0.0
+    sleep: Literal[0, 1, 2] = 0
 
 
 def require_servers(
@@ -102,8 +83,6 @@ def require_servers(
             "the sampler vllm-server needs servers: pass either --rollout.servers URL ... of those that run, or "
             "--rollout.start-servers N to start some."
         )
-    if type(start) is not int or not 0 <= start <= _MOST_SERVERS:
-        raise ConfigError(f"start_servers must be a number from 0 to {_MOST_SERVERS}, got {start!r}.")
     for url in servers:
         read_address(url)
     if len(set(servers)) != len(servers):

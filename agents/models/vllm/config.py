@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import dataclass
+from typing import Annotated, Literal
 
-from turngym.errors import ConfigError, MissingExtra
+from turngym.errors import MissingExtra
+from turngym.options import Amount, Natural, Options, Positive, above, at_most
 
-_DTYPES = ("auto", "float32", "float16", "bfloat16")
 
-
-@dataclass(frozen=True)
-class VllmConfig:
+class VllmConfig(Options):
     """vLLM's start-up options.
 
     Args:
@@ -24,27 +22,13 @@ class VllmConfig:
         max_num_seqs: Maximum number of concurrent completions.
     """
 
-    dtype: str = "auto"
-    max_model_len: int = 0
-    gpu_memory_utilization: float = 0.9
-    kv_cache_gib: float = 0.0
-    tensor_parallel_size: int = 1
+    dtype: Literal["auto", "float32", "float16", "bfloat16"] = "auto"
+    max_model_len: Natural = 0
+    gpu_memory_utilization: Annotated[float, above(0), at_most(1)] = 0.9
+    kv_cache_gib: Amount = 0.0
+    tensor_parallel_size: Positive = 1
     enforce_eager: bool | None = None
-    max_num_seqs: int = 256
-
-    def __post_init__(self) -> None:
-        if self.dtype not in _DTYPES:
-            raise ConfigError(f"dtype of vLLM must be one of {', '.join(_DTYPES)}, got {self.dtype!r}.")
-        for name, least in (("max_model_len", 0), ("tensor_parallel_size", 1), ("max_num_seqs", 1)):
-            value = getattr(self, name)
-            if type(value) is not int or value < least:
-                raise ConfigError(f"{name} of vLLM must be a whole number of at least {least}, got {value!r}.")
-        if type(self.gpu_memory_utilization) not in (int, float) or not 0 < self.gpu_memory_utilization <= 1:
-            raise ConfigError(f"gpu_memory_utilization must lie in (0, 1], got {self.gpu_memory_utilization!r}.")
-        if type(self.kv_cache_gib) not in (int, float) or not 0 <= self.kv_cache_gib < 1e6:
-            raise ConfigError(f"kv_cache_gib must be a number of GiB, 0 or more, got {self.kv_cache_gib!r}.")
-        if self.enforce_eager not in (True, False, None):
-            raise ConfigError(f"enforce_eager of vLLM must be true or false, got {self.enforce_eager!r}.")
+    max_num_seqs: Positive = 256
 
 
 def require_vllm() -> None:

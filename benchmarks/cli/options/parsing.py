@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, NoReturn, TypeAlias, TypeVar, cast, get_type_hints
@@ -17,6 +18,7 @@ from turngym.envs.own import find_spec
 from turngym.envs.registration import NAMESPACE
 from turngym.envs.vector.slots.boundary import is_for_program
 from turngym.errors import ConfigError, error_text
+from turngym.options import Options
 from turngym.plugins import outside_ids
 from turngym.wrappers.core import TextWrapper
 from turngym.wrappers.wrapping import wrap
@@ -59,15 +61,20 @@ def relaxed(kind: Any) -> Any:
     :func:`strict` makes the real one afterwards. A mapping is written as KEY=VALUE pairs.
     """
     hints = get_type_hints(kind, include_extras=True)
-    inner: list[Any] = [
-        (field.name, relaxed(hints[field.name]), field)
-        for field in dataclasses.fields(kind)
-        if dataclasses.is_dataclass(hints[field.name])
-    ]
-    inner += [(name, _LISTED_PAIRS, dataclasses.field(default=())) for name, hint in hints.items() if _is_mapping(hint)]
-    doc = (kind.__doc__ or "").replace("``", "`")
-    namespace = {"__post_init__": _accept, "__doc__": doc, "__module__": kind.__module__}
-    return dataclasses.make_dataclass(kind.__name__, inner, bases=(kind,), namespace=namespace, frozen=True)
+    inner: dict[str, Any] = {name: _LISTED_PAIRS for name, hint in hints.items() if _is_mapping(hint)}
+    values: dict[str, Any] = dict.fromkeys(inner, ())
+    for field in dataclasses.fields(kind):
+        if dataclasses.is_dataclass(hints[field.name]):
+            inner[field.name], values[field.name] = relaxed(hints[field.name]), field
+    namespace = {
+        "__annotations__": inner,
+        "__post_init__": _accept,
+        "__doc__": (kind.__doc__ or "").replace("``", "`"),
+        "__module__": kind.__module__,
+        **values,
+    }
+    made = types.new_class(kind.__name__, (kind,), exec_body=lambda body: body.update(namespace))
+    return made if issubclass(made, Options) else dataclasses.dataclass(frozen=True)(made)
 
 
 def loosened(value: Any) -> Any:
@@ -80,8 +87,13 @@ def loosened(value: Any) -> Any:
     return relaxed(type(value))(**values)
 
 
-def strict(value: Any, kind: Any) -> Any:
+def strict(value: Any, kind: Any, is_part: bool = False) -> Any:
     """Return what the parser filled as the real configuration class, checked.
+
+    Args:
+        value: An object of a :func:`relaxed` class.
+        kind: The real class.
+        is_part: Return options as a dict instead, from which those that they are part of are built.
 
     Raises:
         ConfigError: A setting is outside of what is allowed.
@@ -93,8 +105,8 @@ def strict(value: Any, kind: Any) -> Any:
         if _is_mapping(hint):
             values[field.name] = key_values(inner, f"--{field.name.replace('_', '-')}")
         else:
-            values[field.name] = strict(inner, hint) if dataclasses.is_dataclass(hint) else inner
-    return kind(**values)
+            values[field.name] = strict(inner, hint, is_part) if dataclasses.is_dataclass(hint) else inner
+    return values if is_part else kind(**values)
 
 
 _PYTHON = {"True": True, "False": False, "None": None}

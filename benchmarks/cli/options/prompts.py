@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from turngym.agents.prompt_text import PromptConfig
 from turngym.benchmarks.cli.options.parsing import key_values
-from turngym.errors import ConfigError, nearest
+from turngym.errors import ConfigError
 
 _VARIABLE = "template."
 
@@ -28,16 +27,12 @@ def prompt_settings(pairs: Iterable[str]) -> dict[str, Any]:
     pairs = list(pairs)
     variables = [pair.removeprefix(_VARIABLE) for pair in pairs if pair.startswith(_VARIABLE)]
     found = key_values([pair for pair in pairs if not pair.startswith(_VARIABLE)], "--prompt")
-    known = [field.name for field in dataclasses.fields(PromptConfig)]
-    for key in found:
-        if key not in known:
-            raise ConfigError(f"prompts have no setting {key!r}. {nearest(key, known)}")
     if variables:
         found["template"] = {**found.get("template", {}), **key_values(variables, "--prompt template.")}
     if "chat_template" in found:
         found["chat_template"] = template_text(str(found["chat_template"]))
     if found:
-        made = PromptConfig(**found)
+        made = PromptConfig.build("the prompt", found)
         found.update({"date": made.date} if "date" in found else {})  # not today, but the day
     return found
 

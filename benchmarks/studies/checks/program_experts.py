@@ -199,7 +199,7 @@ def expert_episodes(
     expert = ProgramExpert(model, program)
     vector = make_vec(program.env, 1, autoreset_mode="disabled", **options)
     try:
-        with playing(expert.gateway, ProgramConfig(program.command(python))) as programs:
+        with playing(expert.gateway, ProgramConfig(command=program.command(python))) as programs:
             expert.programs = programs
             specs = [EpisodeSpec(number, seed, number) for number, seed in enumerate(seeds)]
             played = rollout(vector, expert, specs, final_prompts=False)

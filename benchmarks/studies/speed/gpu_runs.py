@@ -41,7 +41,7 @@ class Run:
 
     name: str
     sampler: SamplerName
-    sleep: int = 0
+    sleep: Literal[0, 1, 2] = 0
     schedule: Literal["lockstep", "async"] = "lockstep"
 
     @property

@@ -13,7 +13,7 @@ from turngym.agents.models.loading import load_model
 from turngym.errors import ConfigError
 from turngym.trainers.core.update_config import UpdateConfig
 from turngym.trainers.loop.job import train
-from turngym.trainers.settings.config import TrainConfig, config_from_json
+from turngym.trainers.settings.config import TrainConfig
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 
@@ -66,7 +66,7 @@ def test_an_architecture_without_it_is_told(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_unknown_names_and_trees_with_flash_attention_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"attention must be one of sdpa, .*, got 'paged'"):
+    with pytest.raises(ConfigError, match=r"attention must be one of 'sdpa', .*, got 'paged'"):
         TrainConfig(attention="paged")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"takes no mask, which token trees need.*--update\.layout packed"):
         TrainConfig(attention="flash_attention_2", update=UpdateConfig(layout="tree"))
@@ -76,6 +76,6 @@ def test_unknown_names_and_trees_with_flash_attention_are_refused() -> None:
 def test_runs_of_before_have_neither_setting() -> None:
     content = TrainConfig().as_json()
     del content["attention"], content["update"]["layout"]
-    found = config_from_json(content)
+    found = TrainConfig.from_json(content)
     assert (found.attention, found.update.layout) == ("sdpa", "rows")
     assert found == replace(TrainConfig())

@@ -117,7 +117,7 @@ def test_eval_plays_every_family(name: str, tmp_path: Path, capsys: pytest.Captu
     [
         ("template.messages=1", "template.messages is set by turngym itself"),
         ("chat_template=nowhere.jinja", "cannot be read"),
-        ("thinking=maybe", "'auto', 'keep' or 'strip'"),
+        ("thinking=maybe", "'auto', 'keep', 'strip'"),
         ("templat.x=1", "KEY=VALUE"),
     ],
 )

@@ -302,7 +302,7 @@ def test_styles_leave_out_the_turns_that_the_settings_say(style: str, server: Ch
 
 
 def test_settings_that_cannot_be_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(ConfigError, match=r"fit of prompts must be one of auto, none, drop_oldest.*got 'middle'"):
+    with pytest.raises(ConfigError, match=r"fit must be one of 'auto', 'none', 'drop_oldest'.*got 'middle'"):
         PromptConfig(fit="middle")  # type: ignore[arg-type]
     words = ["eval", "turngym/TowerOfHanoi-v0", "--agent", "random", "--prompt", "fit=middle"]
     assert main(words) == 2 and "drop_middle" in capsys.readouterr().err

@@ -102,7 +102,7 @@ def test_today_is_kept_as_the_day_that_it_was() -> None:
     today = datetime.date.today().isoformat()
     assert PromptConfig(date="today").date >= today
     assert prompt_settings(["date=today"])["date"] >= today
-    with pytest.raises(ConfigError, match="date of prompts must be today or YYYY-MM-DD, got 'soon'"):
+    with pytest.raises(ConfigError, match="date must be today or YYYY-MM-DD, got 'soon'"):
         PromptConfig(date="soon")
 
 

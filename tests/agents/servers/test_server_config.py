@@ -115,20 +115,20 @@ A_WRONG_SETTING_IS_EXPLAINED: list[tuple[dict[str, Any], str]] = [
     ({"concurrency": 0}, "concurrency of a server must be a whole number of at least 1, got 0"),
     ({"retries": -1}, "retries of a server must be a whole number of at least 0, got -1"),
     ({"retries": "many"}, "got 'many'"),
-    ({"timeout": 0}, "timeout of a server must be a number of seconds above 0, got 0"),
+    ({"timeout": 0}, "timeout of a server must be a number above 0 and below 1000000, got 0"),
     ({"deadline": float("inf")}, "got inf"),
-    ({"seed": 3}, "seed of a server must be true or false, got 3"),
-    ({"body": 3}, "body of a server must be a JSON object"),
+    ({"seed": 3}, "seed of a server must be True or False, got 3"),
+    ({"body": 3}, "body of a server must be a mapping, got 3"),
     ({"body": {"messages": []}}, "may not set 'messages'"),
-    ({"max_tokens_field": 3}, "max_tokens_field of a server must be a name, got 3"),
-    ({"key_variable": 3}, "key_variable of a server must be a name, got 3"),
+    ({"max_tokens_field": 3}, "max_tokens_field of a server must be text, got 3"),
+    ({"key_variable": 3}, "key_variable of a server must be text, got 3"),
 ]
 
 
 def test_a_wrong_setting_is_explained() -> None:
     for settings, message in A_WRONG_SETTING_IS_EXPLAINED:
         with pytest.raises(ConfigError, match=message):
-            ServerConfig(**settings)
+            ServerConfig.build("a server", settings)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_a_wrong_setting_is_explained() -> None:
     [
         ("openai:@http://localhost/v1", {}, "the agent openai needs a model: write openai:MODEL@URL"),
         ("openai:", {}, "the agent openai needs a model"),
-        ("openai:m@http://localhost/v1", {"retrys": 3}, "a server has no setting 'retrys'. Did you mean 'retries'"),
+        ("openai:m@http://localhost/v1", {"retrys": 3}, "a server has no option 'retrys'. Did you mean 'retries'"),
         ("openai:m@gopher://localhost/v1", {}, "a server's URL must be like http://HOST:PORT/v1"),
         ("openai:gpt-5", {}, "OPENAI_API_KEY is not set"),
     ],

@@ -236,7 +236,7 @@ def test_a_wrong_module_is_explained(
         ([GUESS, "--agent", "random", "--temperature", "-1"], "--temperature must be 0 or more, got -1.0."),
         ([GUESS, "--agent", "random", "--top-p", "0"], "--top-p must lie above 0"),
         ([GUESS, "--agent", "random", "--max-new-tokens", "0"], "--max-new-tokens must be at least 1"),
-        ([GUESS, "--agent", "random", "--prompt", "histroy=3"], "no setting 'histroy'. Did you mean 'history'?"),
+        ([GUESS, "--agent", "random", "--prompt", "histroy=3"], "has no option 'histroy'. Did you mean 'history'?"),
         (["textgames", "--agent", "random", "--option", "high=3"], "has its own options and split"),
         (["textgames", "--agent", "random", "--split", "dev"], "has its own options and split"),
     ],

@@ -19,7 +19,7 @@ from turngym.errors import CheckpointError, ConfigError, UnknownName
 from turngym.system.locks import FolderLock
 from turngym.trainers.algorithms import ALGORITHMS, build, parts
 from turngym.trainers.records.run_folder import RunFolder
-from turngym.trainers.settings.config import TrainConfig, config_from_json
+from turngym.trainers.settings.config import TrainConfig
 from turngym.trainers.settings.presets import with_preset
 
 TINY_WORDS = (
@@ -120,7 +120,7 @@ def test_every_kind_of_field_reaches_the_settings() -> None:
     )
     assert config == expected
     assert type(config.rollout.prompt) is type(default.rollout.prompt), "the real class, not the parser's"
-    assert config_from_json(json.loads(json.dumps(config.as_json()))) == config
+    assert TrainConfig.from_json(json.loads(json.dumps(config.as_json()))) == config
 
 
 @pytest.mark.parametrize("name", sorted(ALGORITHMS))
@@ -194,10 +194,10 @@ def test_the_default_folder_never_leaves_runs() -> None:
         ("--env turngym/Sokban-v0", "Did you mean 'turngym/Sokoban-v0'?"),
         ("--env-options view", "--env-options takes KEY=VALUE, such as max_turns=20, got 'view'."),
         ("--gigpo.gamma 3", "gamma must be from 0 to 1, got 3.0."),
-        ("--rollout.temperature -1", "temperature must be above 0, got -1.0."),
-        ("--rollout.prompt.history -2", "prompt history must be 0 or more turns, got -2."),
+        ("--rollout.temperature -1", "rollout.temperature of the run must be a number above 0, got -1.0."),
+        ("--rollout.prompt.history -2", "rollout.prompt.history of the run must be a whole number of at least 0"),
         ("--embedded.heads 5", "heads must divide hidden_size"),
-        ("--iterations -1", "iterations must be 0 or more, got -1."),
+        ("--iterations -1", "iterations of the run must be a whole number of at least 0, got -1."),
         ("--resume --run-dir no/such/folder", "there is no run in no/such/folder"),
     ],
 )

@@ -10,7 +10,7 @@ from turngym.benchmarks.cli.train import parse_train
 from turngym.benchmarks.suites import SuiteEntry
 from turngym.errors import ConfigError
 from turngym.trainers.loop.setup import training_vector
-from turngym.trainers.settings.config import TrainConfig, config_from_json
+from turngym.trainers.settings.config import TrainConfig
 from turngym.wrappers.recording.replay import replay_transcript
 
 HANOI = "turngym/TowerOfHanoi-v0"
@@ -65,7 +65,7 @@ def test_training_records_its_wrappers_and_plays_under_them() -> None:
     words = [*FOUR, "--rollout.groups", "1", "--rollout.group-size", "2"]
     config, _, _ = parse_train(words)
     assert config.wrappers == ("history:k=4", "turn_limit:limit=2")
-    assert config_from_json(json.loads(json.dumps(config.as_json()))) == config
+    assert TrainConfig.from_json(json.loads(json.dumps(config.as_json()))) == config
     with training_vector(config) as vector:
         assert vector.call("max_turns") == (2, 2)
         assert all("Earlier turns are shown first" in text for text in vector.call("instructions"))
@@ -74,7 +74,7 @@ def test_training_records_its_wrappers_and_plays_under_them() -> None:
 def test_the_settings_of_a_run_from_before_there_were_wrappers_are_read() -> None:
     content = TrainConfig().as_json()
     del content["wrappers"]
-    assert config_from_json(content) == TrainConfig()
+    assert TrainConfig.from_json(content) == TrainConfig()
 
 
 def test_the_label_of_an_entry_tells_wrappers_apart() -> None:

@@ -35,7 +35,7 @@ TINY = TrainConfig(
     precision="bf16",
     rollout=RolloutConfig(groups=2, group_size=2, max_new_tokens=2),
     update=UpdateConfig(learning_rate=1e-4),
-    evaluation=EvaluationConfig(0, 0, 1),
+    evaluation=EvaluationConfig(episodes=0, every=0, curve_episodes=1),
 )
 OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
     "archer": {"archer": {"critic_iterations": 1}},

@@ -34,7 +34,7 @@ TINY = TrainConfig(
     embedded=EmbeddedConfig(hidden_size=16, layers=1, heads=2, vocabulary=340),
     warmup=SupervisedConfig(demonstrations=10, epochs=1),
     rollout=RolloutConfig(groups=2, group_size=3, max_new_tokens=3),
-    evaluation=EvaluationConfig(0, 0, 1),
+    evaluation=EvaluationConfig(episodes=0, every=0, curve_episodes=1),
 )
 
 

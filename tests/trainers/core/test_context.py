@@ -95,7 +95,7 @@ def test_episodes_out_of_the_loss_and_groups_that_shrank_are_counted() -> None:
 
 
 def test_settings_are_checked() -> None:
-    with pytest.raises(ConfigError, match="on_context must be train, mask or drop, got 'lose'"):
+    with pytest.raises(ConfigError, match="on_context must be one of 'train', 'mask', 'drop', got 'lose'"):
         UpdateConfig(on_context="lose")  # type: ignore[arg-type]
 
 
@@ -159,7 +159,7 @@ def config_of(**settings: Any) -> TrainConfig:
         "max_seconds": 0,
         "control": False,
         "rollout": RolloutConfig(groups=2, group_size=2, max_new_tokens=2),
-        "evaluation": EvaluationConfig(0, 0, 1),
+        "evaluation": EvaluationConfig(episodes=0, every=0, curve_episodes=1),
     }
     return TrainConfig(**{**values, **settings})
 

@@ -136,5 +136,5 @@ def test_tokens_from_a_part_of_the_vocabulary_are_not_trained_on() -> None:
 
 def test_settings_are_checked() -> None:
     for name in ("on_truncated", "on_overlong"):
-        with pytest.raises(ConfigError, match=f"{name} must be train or mask, got 'drop'"):
+        with pytest.raises(ConfigError, match=f"{name} must be one of 'train', 'mask', got 'drop'"):
             UpdateConfig(**{name: "drop"})  # type: ignore[arg-type]

@@ -138,12 +138,12 @@ def test_the_optimiser_takes_its_settings() -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"schedule": "step"}, "schedule must be constant, linear or cosine, got 'step'"),
-        ({"optimizer": "sgd"}, "optimizer must be adamw or adamw_8bit, got 'sgd'"),
-        ({"decay": "none"}, "decay must be matrices or all, got 'none'"),
-        ({"beta2": 1.0}, r"beta2 must lie in \[0, 1\), got 1.0"),
-        ({"epsilon": 0.0}, r"epsilon must lie in \(0, 1\), got 0.0"),
-        ({"warmup_updates": -1}, "warmup_updates must be at least 0, got -1"),
+        ({"schedule": "step"}, "schedule must be one of 'constant', 'linear', 'cosine', got 'step'"),
+        ({"optimizer": "sgd"}, "optimizer must be one of 'adamw', 'adamw_8bit', got 'sgd'"),
+        ({"decay": "none"}, "decay must be one of 'matrices', 'all', got 'none'"),
+        ({"beta2": 1.0}, "beta2 must be a number of at least 0 and below 1, got 1.0"),
+        ({"epsilon": 0.0}, "epsilon must be a number above 0 and below 1, got 0.0"),
+        ({"warmup_updates": -1}, "warmup_updates must be a whole number of at least 0, got -1"),
     ],
 )
 def test_wrong_settings_of_the_optimiser_are_refused(settings: dict[str, Any], words: str) -> None:

@@ -236,7 +236,7 @@ def test_a_precision_that_the_device_lacks_is_refused(tmp_path: Path, capsys: py
     assert "precision fp16 needs a GPU" in capsys.readouterr().err and not run.exists()
     assert main(["train", "--update.offload", "--device", "cpu", "--run-dir", str(run)]) == 2
     assert "leave out --update.offload" in capsys.readouterr().err and not run.exists()
-    with pytest.raises(ConfigError, match="precision must be one of auto, fp32, bf16, fp16, got 'int8'"):
+    with pytest.raises(ConfigError, match="precision must be one of 'auto', 'fp32', 'bf16', 'fp16', got 'int8'"):
         TrainConfig(precision="int8")  # type: ignore[arg-type]
 
 

@@ -18,7 +18,7 @@ from turngym.trainers.engine.learner import Learner, UpdateConfig
 from turngym.trainers.loop.checkpoints.checkpoint import load_checkpoint, save_checkpoint
 from turngym.trainers.loop.checkpoints.exporting import export_model
 from turngym.trainers.loop.job import train
-from turngym.trainers.settings.config import TrainConfig, config_from_json
+from turngym.trainers.settings.config import TrainConfig
 
 FORMATS = ("int8", "nf4")
 is_installed = importlib.util.find_spec("bitsandbytes") is not None
@@ -29,7 +29,7 @@ quiet = pytest.mark.filterwarnings("ignore")  # of the package
 @pytest.mark.skipif(is_installed, reason="bitsandbytes is installed")
 @pytest.mark.parametrize("quantize", FORMATS)
 def test_without_the_package_it_is_named_before_anything_is_loaded(quantize: str, tmp_path: Path) -> None:
-    config = config_from_json({**TrainConfig(lora_rank=2).as_json(), "quantize": quantize})
+    config = TrainConfig.from_json({**TrainConfig(lora_rank=2).as_json(), "quantize": quantize})
     with pytest.raises(MissingExtra, match=rf"weights in {quantize} need the package bitsandbytes, which is not"):
         train(replace(config, model="/nowhere"), tmp_path / "run")
     assert not (tmp_path / "run").exists()
@@ -107,7 +107,7 @@ def test_a_run_on_quantized_weights_ends_with_a_model_and_is_exported(quantize: 
     from test_exporting import FEW, weights
 
     embedded = replace(FEW.embedded, hidden_size=64)
-    config = config_from_json({**replace(FEW, lora_rank=2, embedded=embedded).as_json(), "quantize": quantize})
+    config = TrainConfig.from_json({**replace(FEW, lora_rank=2, embedded=embedded).as_json(), "quantize": quantize})
     assert train(config, tmp_path / "run").finished
     found = export_model(tmp_path / "run", tmp_path / "merged")
     before, after = weights(tmp_path / "run" / "model"), weights(found.folder)

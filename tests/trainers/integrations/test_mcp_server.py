@@ -257,7 +257,7 @@ def test_an_agent_program_plays_its_episode_with_the_client_of_the_package(tmp_p
     (tmp_path / "program.py").write_text(PROGRAM)
     vector = make_vec(GAME, 2, autoreset_mode="disabled", **OPTIONS)
     try:
-        config = ProgramConfig(f"{sys.executable} {tmp_path}/program.py")
+        config = ProgramConfig(command=f"{sys.executable} {tmp_path}/program.py")
         with playing(gateway_for(small_model(), limits=LIMITS), config) as agent:
             played = rollout(vector, agent, [EpisodeSpec(k, 5, 0) for k in range(2)], final_prompts=False)
             agent.settle()

@@ -59,7 +59,7 @@ def test_a_rollout_equals_the_same_answers_in_our_own_rollout() -> None:
     same = written(trainer, "<action>A C</action>")
     columns = Rollout(generate=same, max_new_tokens=24)(prompts("turngym/TowerOfHanoi-v0", [1, 2]), trainer)
     model = LanguageModel(trainer.model, trainer.processing_class, "")
-    agent = ModelAgent(model, lambda p, _, s: list(same(None, p, s, 0)), PromptConfig("conversation"))
+    agent = ModelAgent(model, lambda p, _, s: list(same(None, p, s, 0)), PromptConfig(mode="conversation"))
     vector = make_vec("turngym/TowerOfHanoi-v0", 2, autoreset_mode="disabled")
     ours = rollout(vector, agent, [EpisodeSpec(0, 1), EpisodeSpec(1, 2)])
     vector.close()

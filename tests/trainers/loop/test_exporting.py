@@ -22,7 +22,13 @@ from turngym.trainers.loop.checkpoints.exporting import export_model
 from turngym.trainers.loop.job import train
 from turngym.trainers.settings.config import EvaluationConfig
 
-FEW = replace(SMALL, iterations=2, checkpoint_every=1, algorithm="grpo", evaluation=EvaluationConfig(0, 0, 1))
+FEW = replace(
+    SMALL,
+    iterations=2,
+    checkpoint_every=1,
+    algorithm="grpo",
+    evaluation=EvaluationConfig(episodes=0, every=0, curve_episodes=1),
+)
 ALWAYS = {"grpo": {"entropy_coef": 0.1}}  # where all rewards of a group are alike, the bonus still trains
 FASTER = replace(FEW, update=replace(FEW.update, learning_rate=0.05), algorithm_options=ALWAYS)
 IDS = torch.tensor([[5, 40, 41, 42, 43]])

@@ -32,7 +32,6 @@ from turngym.trainers.settings.config import (
     RolloutConfig,
     SelfPlayConfig,
     TrainConfig,
-    config_from_json,
 )
 
 torch.set_num_threads(1)
@@ -158,7 +157,9 @@ def test_a_run_that_stopped_goes_on_to_the_same_numbers(whole: Path, tmp_path: P
 def test_every_method_for_seats_trains_and_resumes(algorithm: str, tmp_path: Path) -> None:
     rollout = replace(SMALL.rollout, groups=3, group_size=2)
     config = replace(SMALL, algorithm=algorithm, iterations=2, rollout=rollout, checkpoint_every=1)
-    config = replace(config, evaluation=EvaluationConfig(0, 0, 1), self_play=SelfPlayConfig())
+    config = replace(
+        config, evaluation=EvaluationConfig(episodes=0, every=0, curve_episodes=1), self_play=SelfPlayConfig()
+    )
     assert train(config, tmp_path / "whole").finished
 
     def stop(model: LanguageModel, record: Mapping[str, Any]) -> None:
@@ -191,11 +192,11 @@ def test_wrong_settings_are_told_before_anything_is_played() -> None:
         GameTask(replace(SMALL, self_play=SelfPlayConfig(evaluation_opponents=("equilibrum",))))
     with pytest.raises(ConfigError, match=r"past selves are written past:N with N of at least 1, got 'past'"):
         SelfPlayConfig(opponents=("past",))
-    with pytest.raises(ConfigError, match=r"freeze_every must be at least 1, got 0"):
+    with pytest.raises(ConfigError, match=r"freeze_every must be a whole number of at least 1, got 0"):
         SelfPlayConfig(freeze_every=0)
     with pytest.raises(ConfigError, match=r"opponents must name at least one player"):
         SelfPlayConfig(opponents=())
-    with pytest.raises(ConfigError, match=r"beta1 must lie in \[0, 1\), got 1"):
+    with pytest.raises(ConfigError, match=r"beta1 must be a number of at least 0 and below 1, got 1"):
         UpdateConfig(beta1=1.0)
     with pytest.raises(ConfigError, match=r"wrappers go around environments with one agent"):
         GameTask(replace(SMALL, wrappers=("history:k=2",)))
@@ -232,7 +233,7 @@ def test_the_command_line_takes_a_game() -> None:
     quickstart = {"dual_clip": 3.0, "entropy_coef": 0.01, "invalid_penalty": 0.1}
     assert config.algorithm_options == {"rae": {**quickstart, "decay": 0.9}}
     assert str(run_dir) == "runs/kuhnpoker-rae-seed0"
-    assert config_from_json(json.loads(json.dumps(config.as_json()))) == config
+    assert TrainConfig.from_json(json.loads(json.dumps(config.as_json()))) == config
     with pytest.raises(UnknownName, match=r"Did you mean 'turngym/KuhnPoker-v0'\?"):
         parse_train(["--game", "turngym/KuhnPokr-v0"])
 

@@ -129,14 +129,14 @@ def test_the_share_of_self_play_is_that_of_the_list_and_the_rest_is_drawn_by_res
 
 
 def test_wrong_matching_is_told() -> None:
-    with pytest.raises(ConfigError, match=r"no matching named 'sqared'. Did you mean 'squared'\?"):
-        SelfPlayConfig(("past:2",), matching="sqared")  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match=r"matching_decay must lie in \[0, 1\], got 1.5"):
+    with pytest.raises(ConfigError, match=r"matching must be one of .*, got 'sqared'. Did you mean 'squared'\?"):
+        SelfPlayConfig(opponents=("past:2",), matching="sqared")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"matching_decay must be a number in \[0, 1\], got 1.5"):
         SelfPlayConfig(matching_decay=1.5)
     with pytest.raises(ConfigError, match=r"matching linear draws among opponents other than self"):
         SelfPlayConfig(matching="linear")
     settings = replace(SMALL.rollout, ray=RayConfig(workers=2))
-    players = SelfPlayConfig(("random",), matching="linear")
+    players = SelfPlayConfig(opponents=("random",), matching="linear")
     with pytest.raises(ConfigError, match=r"results against opponents are kept in the learner's process"):
         make_task(replace(SMALL, rollout=settings, self_play=players))
 

@@ -92,7 +92,7 @@ def test_agent_programs_play_with_what_the_servers_sample(base: Path, tmp_path: 
     lines = [json.dumps({"id": f"t{k}", "prompt": f"Say seven, {k}", "answer": 7}) for k in range(9)]
     (tmp_path / "tasks.jsonl").write_text("\n".join(lines))
     command = f"{sys.executable} {TASK_AGENT} post {{task}} {{workdir}}"
-    agent = ProgramConfig(command, tasks=str(tmp_path / "tasks.jsonl"), judge="numeric")
+    agent = ProgramConfig(command=command, tasks=str(tmp_path / "tasks.jsonl"), judge="numeric")
     config = TrainConfig(**{**vars(RUN), "env": TASK_FILE, "env_options": {}, "agent": agent, "iterations": 2})
     records = run_with_servers(base, tmp_path / "served", config)
     assert [record["rollout/weight_syncs"] for record in records] == [1, 1]

@@ -27,7 +27,7 @@ from turngym.trainers.loop.setup import build_algorithm, build_learner
 from turngym.trainers.loop.sft import SupervisedConfig, SupervisedLearner, demonstrations
 from turngym.trainers.loop.trainer import Trainer, rollout_metrics
 from turngym.trainers.records.run_folder import RunFolder
-from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, TrainConfig, config_from_json
+from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, TrainConfig
 
 SMALL = TrainConfig(
     max_seconds=0,
@@ -85,13 +85,13 @@ def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(whole: Pat
 KILLED = """
 import json, os, signal, sys
 from turngym.trainers.loop.job import train
-from turngym.trainers.settings.config import config_from_json
+from turngym.trainers.settings.config import TrainConfig
 
 def kill(model, record):
     if record["iteration"] + 1 == int(sys.argv[3]):
         os.kill(os.getpid(), signal.SIGKILL)
 
-train(config_from_json(json.loads(sys.argv[1])), sys.argv[2], watch=kill)
+train(TrainConfig.from_json(json.loads(sys.argv[1])), sys.argv[2], watch=kill)
 """
 
 
@@ -113,7 +113,12 @@ def test_a_killed_run_goes_on_to_the_same_numbers(
     A sampler that is held back for three iterations is one iteration old at the checkpoint after four.
     """
     rollout = replace(SMALL.rollout, refresh_every=refresh_every)
-    few = replace(SMALL, iterations=6, checkpoint_every=checkpoint_every, evaluation=EvaluationConfig(0, 0, 1))
+    few = replace(
+        SMALL,
+        iterations=6,
+        checkpoint_every=checkpoint_every,
+        evaluation=EvaluationConfig(episodes=0, every=0, curve_episodes=1),
+    )
     config = replace(few, algorithm=algorithm, rollout=rollout, lora_rank=lora_rank, precision=precision)
     if lora_rank:  # with a reference policy
         config = replace(config, algorithm_options={algorithm: {"kl_coef": 0.1}})
@@ -182,7 +187,7 @@ def test_an_environment_that_breaks_in_every_demonstration_is_named(tmp_path: Pa
 
 
 def test_config_survives_json() -> None:
-    assert config_from_json(json.loads(json.dumps(SMALL.as_json()))) == SMALL
+    assert TrainConfig.from_json(json.loads(json.dumps(SMALL.as_json()))) == SMALL
 
 
 def test_a_run_folder_that_exists_is_never_overwritten(whole: Path) -> None:
@@ -200,7 +205,7 @@ def test_there_must_be_a_run_to_resume(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", ["empty state", "cut weights", "no optimizer", "other model"])
 def test_a_damaged_checkpoint_is_named(damage: str, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    config = replace(SMALL, iterations=2, evaluation=EvaluationConfig(0, 0, 1))
+    config = replace(SMALL, iterations=2, evaluation=EvaluationConfig(episodes=0, every=0, curve_episodes=1))
     train(config, folder)
     checkpoint = all_checkpoints(folder / "checkpoints")[-1]
     if damage == "empty state":
@@ -244,14 +249,14 @@ def test_wrong_settings_fail_before_anything_is_written(tmp_path: Path) -> None:
 
 def test_settings_out_of_range_are_refused() -> None:
     for make, message in (
-        (lambda: replace(SMALL, iterations=-1), "iterations must be 0 or more, got -1"),
-        (lambda: UpdateConfig(learning_rate=0), r"learning_rate must lie in \(0, 1\), got 0"),
-        (lambda: UpdateConfig(minibatches=0), "minibatches must be at least 1, got 0"),
-        (lambda: RolloutConfig(temperature=0), "temperature must be above 0, got 0"),
-        (lambda: RolloutConfig(groups=0), "groups must be at least 1, got 0"),
-        (lambda: SupervisedConfig(batch_size=0), "batch_size must be at least 1, got 0"),
+        (lambda: replace(SMALL, iterations=-1), "iterations must be a whole number of at least 0, got -1"),
+        (lambda: UpdateConfig(learning_rate=0), "learning_rate must be a number above 0 and below 1, got 0"),
+        (lambda: UpdateConfig(minibatches=0), "minibatches must be a whole number of at least 1, got 0"),
+        (lambda: RolloutConfig(temperature=0), "temperature must be a number above 0, got 0"),
+        (lambda: RolloutConfig(groups=0), "groups must be a whole number of at least 1, got 0"),
+        (lambda: SupervisedConfig(batch_size=0), "batch_size must be a whole number of at least 1, got 0"),
         (lambda: EmbeddedConfig(heads=5), "heads must divide hidden_size, got 5 and 96"),
-        (lambda: EmbeddedConfig(vocabulary=100), "vocabulary must be at least 300"),
+        (lambda: EmbeddedConfig(vocabulary=100), "vocabulary must be a whole number of at least 300"),
     ):
         with pytest.raises(ConfigError, match=message):
             make()

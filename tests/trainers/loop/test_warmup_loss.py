@@ -78,7 +78,7 @@ def test_a_model_that_learns_what_it_reads_predicts_it_better(played: list[Traje
 
 @pytest.mark.parametrize("weight", [-0.1, 1.5, float("nan")])
 def test_a_weight_out_of_range_is_told(weight: float) -> None:
-    with pytest.raises(ConfigError, match=r"observation_weight must lie in \[0, 1\], got"):
+    with pytest.raises(ConfigError, match=r"observation_weight must be a number in \[0, 1\], got"):
         SupervisedConfig(observation_weight=weight)
 
 
@@ -107,7 +107,7 @@ def test_products_in_bf16_give_about_the_same_gradients_and_weights_stay_float32
 
 
 def test_a_precision_of_the_warm_up_that_is_not_there_is_named() -> None:
-    with pytest.raises(ConfigError, match="must be fp32 or bf16, got 'fp16'"):
+    with pytest.raises(ConfigError, match="precision must be one of 'fp32', 'bf16', got 'fp16'"):
         SupervisedConfig(precision="fp16")  # type: ignore[arg-type]
 
 

@@ -15,16 +15,16 @@ from turngym.trainers.loop.rollout_workers.weights import load_packed, packed_fi
 from turngym.trainers.loop.setup import iteration_specs
 from turngym.trainers.loop.tasks.factory import make_task
 from turngym.trainers.loop.tasks.parts import Part
-from turngym.trainers.settings.config import RolloutConfig, SelfPlayConfig, TrainConfig, config_from_json
+from turngym.trainers.settings.config import RolloutConfig, SelfPlayConfig, TrainConfig
 from turngym.trainers.settings.ray import RayConfig
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"workers": -1}, r"^ray\.workers must be 0 or more, got -1\.$"),
+        ({"workers": -1}, r"^workers must be a whole number of at least 0, got -1\.$"),
         ({"workers": 1, "gpus": 1.5}, r"^ray\.gpus must be a part of one GPU or a whole number, got 1\.5\.$"),
-        ({"workers": 1, "silent_seconds": 0}, r"^ray\.silent_seconds must be above 0, got 0\.$"),
+        ({"workers": 1, "silent_seconds": 0}, r"^silent_seconds must be a number above 0, got 0\.$"),
         ({"address": "auto"}, r"pass --rollout\.ray\.workers as well\.$"),
         ({"workers": 33}, r"^33 rollout workers divide 32 groups: lower ray\.workers, or raise groups\.$"),
     ],
@@ -35,18 +35,18 @@ def test_settings_that_cannot_hold_are_refused(settings: dict[str, Any], message
 
 
 def test_settings_survive_json_and_old_runs_have_no_workers() -> None:
-    config = TrainConfig(rollout=RolloutConfig(ray=RayConfig(4, "auto", 0.5)))
-    assert config_from_json(config.as_json()) == config
+    config = TrainConfig(rollout=RolloutConfig(ray=RayConfig(workers=4, address="auto", gpus=0.5)))
+    assert TrainConfig.from_json(config.as_json()) == config
     old = config.as_json()
     del old["rollout"]["ray"]
-    assert config_from_json(old).rollout.ray.workers == 0
+    assert TrainConfig.from_json(old).rollout.ray.workers == 0
 
 
 def test_past_selves_are_not_played_by_workers() -> None:
     game = TrainConfig(
         env="turngym/KuhnPoker-v0",
         env_options={},
-        rollout=RolloutConfig(ray=RayConfig(2)),
+        rollout=RolloutConfig(ray=RayConfig(workers=2)),
         self_play=SelfPlayConfig(opponents=("self", "past:2")),
     )
     with pytest.raises(ConfigError, match=r"^past selves are kept in the learner's process"):
@@ -55,7 +55,7 @@ def test_past_selves_are_not_played_by_workers() -> None:
 
 @pytest.mark.parametrize("workers", [1, 2, 5, 7])
 def test_workers_divide_an_iteration_into_whole_groups_in_order(workers: int) -> None:
-    config = TrainConfig(rollout=RolloutConfig(groups=7, group_size=3, ray=RayConfig(workers)))
+    config = TrainConfig(rollout=RolloutConfig(groups=7, group_size=3, ray=RayConfig(workers=workers)))
     specs = iteration_specs(config, 2, 1)
     parts = [Part(index, workers).of(specs) for index in range(workers)]
     assert [spec for part in parts for spec in part] == specs
@@ -64,11 +64,11 @@ def test_workers_divide_an_iteration_into_whole_groups_in_order(workers: int) ->
 
 
 def test_a_worker_sees_the_gpus_that_it_reserved_and_starts_no_workers() -> None:
-    rollout = RolloutConfig(ray=RayConfig(2, gpus=1))
+    rollout = RolloutConfig(ray=RayConfig(workers=2, gpus=1))
     own = _of_a_worker(TrainConfig(device="cuda:3", rollout=rollout))
     assert own.device == "cuda" and own.rollout.ray == RayConfig()
     assert _of_a_worker(TrainConfig(rollout=replace(rollout, sampler="vllm"))).device == "cpu"
-    assert _of_a_worker(TrainConfig(device="cuda", rollout=RolloutConfig(ray=RayConfig(2)))).device == "cpu"
+    assert _of_a_worker(TrainConfig(device="cuda", rollout=RolloutConfig(ray=RayConfig(workers=2)))).device == "cpu"
 
 
 def test_adapters_are_handed_over_alone() -> None:

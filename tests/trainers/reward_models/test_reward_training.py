@@ -23,7 +23,7 @@ from turngym.trainers.loop.tasks.rewarded_task import RewardedTask
 from turngym.trainers.loop.tasks.task import TaskSource
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.reward_models import load_reward_model, make_reward_model
-from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, TrainConfig, config_from_json
+from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, TrainConfig
 from turngym.trainers.settings.stored_config import config_from_store
 
 SMALL = TrainConfig(
@@ -169,7 +169,7 @@ def test_damaged_recordings_are_told_on_resume(tmp_path: Path) -> None:
 def test_settings_of_older_runs_have_no_reward_model() -> None:
     stored = SMALL.as_json()
     del stored["reward_model"]
-    assert config_from_json(stored) == SMALL
+    assert TrainConfig.from_json(stored) == SMALL
 
 
 # Verifiers and the command line.

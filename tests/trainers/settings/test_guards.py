@@ -168,10 +168,10 @@ def test_iterations_without_a_whole_episode_stop_the_run() -> None:
 
 def test_settings_out_of_range_are_refused() -> None:
     for options, message in (
-        ({"bad_reward": "keep"}, "bad_reward must be one of stop, drop; got 'keep'"),
-        ({"on_divergence": "go"}, "on_divergence must be one of warn, stop"),
-        ({"patience": 0}, "patience must be at least 1, got 0"),
-        ({"max_kl": -1.0}, r"max_kl must be 0 \(no limit\) or a finite number above it, got -1.0"),
+        ({"bad_reward": "keep"}, "bad_reward must be one of 'stop', 'drop', got 'keep'"),
+        ({"on_divergence": "go"}, "on_divergence must be one of 'warn', 'stop'"),
+        ({"patience": 0}, "patience must be a whole number of at least 1, got 0"),
+        ({"max_kl": -1.0}, r"max_kl must be a number of at least 0, got -1.0"),
     ):
         with pytest.raises(ConfigError, match=message):
             GuardConfig(**options)

@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.models.vllm.config import VllmConfig
 from turngym.trainers.settings.config import TrainConfig
-from turngym.trainers.settings.precision import DTYPES
+from turngym.trainers.settings.precision import DTYPES, Dtype
 from turngym.trainers.settings.rollout import SamplerName
 
 
@@ -46,7 +46,7 @@ class SamplerSetup:
     version: Callable[[], int] = lambda: -1
 
     @property
-    def dtype(self) -> str:
+    def dtype(self) -> Dtype:
         """Format of the policy's weights."""
         return DTYPES[self.config.precision]
 

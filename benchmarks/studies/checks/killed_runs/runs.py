@@ -49,7 +49,7 @@ BASE = TrainConfig(
     embedded=EmbeddedConfig(hidden_size=16, layers=1, heads=2, vocabulary=300),
     warmup=SupervisedConfig(demonstrations=0),
     update=UpdateConfig(minibatches=2),
-    evaluation=EvaluationConfig(0, 0, 1),
+    evaluation=EvaluationConfig(episodes=0, every=0, curve_episodes=1),
 )
 
 

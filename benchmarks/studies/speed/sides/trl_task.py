@@ -21,7 +21,10 @@ READ, SAMPLED = 20, 8
 ANSWER_LIMIT = 1000
 WORDS = ("red", "blue", "green", "black", "white", "big", "small", "old", "new", "good", "long", "high")
 WORD_TEXTS = (" ".join(WORDS), *(f"{word} {word}" for word in WORDS)) * 99
-SIZES = {"5M": EmbeddedConfig(256, 7, 4, 2000), "30M": EmbeddedConfig(512, 11, 8, 2000)}
+SIZES = {
+    "5M": EmbeddedConfig(hidden_size=256, layers=7, heads=4, vocabulary=2000),
+    "30M": EmbeddedConfig(hidden_size=512, layers=11, heads=8, vocabulary=2000),
+}
 
 
 class Talk(TextEnv[str]):

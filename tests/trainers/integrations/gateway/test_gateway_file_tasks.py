@@ -63,7 +63,7 @@ def outcomes(played: Sequence[Trajectory]) -> list[tuple[float, int, str]]:
     ],
 )
 def test_the_answer_of_a_program_is_judged(way: str, answer: str, wanted: tuple[float, int, str], tasks: str) -> None:
-    config = ProgramConfig(command(way), tasks=tasks, judge="numeric", answer=answer)  # type: ignore[arg-type]
+    config = ProgramConfig(command=command(way), tasks=tasks, judge="numeric", answer=answer)  # type: ignore[arg-type]
     played = play(config)
     assert outcomes(played) == [wanted] * 2
     assert len({each.instance for each in played}) == 1 and all(len(each.turns) == 1 for each in played)
@@ -71,14 +71,16 @@ def test_the_answer_of_a_program_is_judged(way: str, answer: str, wanted: tuple[
 
 def test_the_last_answer_of_the_model_is_that_of_the_program(tasks: str, tmp_path: Path) -> None:
     (tmp_path / "said.py").write_text("def said(task, answer):\n    return len(answer) > 0 and task.id[0] == 't'\n")
-    played = play(ProgramConfig(command("silent"), tasks=tasks, judge=f"{tmp_path}/said.py:said", answer="last"))
+    played = play(
+        ProgramConfig(command=command("silent"), tasks=tasks, judge=f"{tmp_path}/said.py:said", answer="last")
+    )
     assert all(each.success == bool(each.turns[0].action.strip()) for each in played)
 
 
 def test_a_program_rewards_itself_only_where_it_may(tasks: str) -> None:
-    played = play(ProgramConfig(command("reward"), tasks=tasks, judge="program"))
+    played = play(ProgramConfig(command=command("reward"), tasks=tasks, judge="program"))
     assert outcomes(played) == [(0.75, 1, "")] * 2 and [each.score for each in played] == [0.75] * 2
-    refused = play(ProgramConfig(command("reward").replace("TURNGYM", ""), tasks=tasks, judge="numeric"))
+    refused = play(ProgramConfig(command=command("reward").replace("TURNGYM", ""), tasks=tasks, judge="numeric"))
     assert outcomes(refused) == [(0.0, 0, "")] * 2
 
 
@@ -89,7 +91,9 @@ def test_a_verifier_judges_without_the_outcome(tasks: str, tmp_path: Path) -> No
         "        assert trajectory.success == -1\n"
         "        return 0.75 if 'seven' in trajectory.turns[0].observation else float('nan')\n"
     )
-    played = play(ProgramConfig(command("silent"), tasks=tasks, judge=f"verifier:{tmp_path}/verifying.py:Blind"))
+    played = play(
+        ProgramConfig(command=command("silent"), tasks=tasks, judge=f"verifier:{tmp_path}/verifying.py:Blind")
+    )
     assert outcomes(played) == [(0.75, 1, "")] * 2
 
 
@@ -117,4 +121,4 @@ def test_a_bad_line_is_told_before_anything_is_played(tmp_path: Path, capsys: py
     assert "line 2: a task has no 'answr'" in capsys.readouterr().err and not (tmp_path / "run").exists()
     (tmp_path / "open.jsonl").write_text('{"prompt": "a"}\n')
     with pytest.raises(ConfigError, match="no answer"):
-        play(ProgramConfig(command("post"), tasks=str(tmp_path / "open.jsonl")))
+        play(ProgramConfig(command=command("post"), tasks=str(tmp_path / "open.jsonl")))

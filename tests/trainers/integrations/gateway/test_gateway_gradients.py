@@ -86,7 +86,7 @@ def test_the_same_tokens_give_the_same_gradients() -> None:
     expected = played_by(native)
     gateway = Gateway(model, ByPrompt(model), context=model.context, limits=GatewayLimits(max_new_tokens=5))
     command = f"{sys.executable} -I -S {PLAYER} {{base_url}} {{env_url}} {{key}}"
-    with playing(gateway, ProgramConfig(command)) as programs:
+    with playing(gateway, ProgramConfig(command=command)) as programs:
         played = played_by(programs)
         programs.settle()
         found = [with_tokens(each, programs.played[each.spec.episode]) for each in played]

@@ -42,7 +42,9 @@ def command(way: str = "") -> str:
 
 @contextmanager
 def programs(way: str = "", seconds: float = 60.0) -> Iterator[ProgramAgent]:
-    with playing(gateway_for(small_model(), limits=LIMITS), ProgramConfig(command(way), seconds)) as agent:
+    with playing(
+        gateway_for(small_model(), limits=LIMITS), ProgramConfig(command=command(way), seconds=seconds)
+    ) as agent:
         yield agent
 
 
@@ -92,13 +94,13 @@ def test_a_program_that_cannot_work_is_told_in_a_sentence() -> None:
         (f"{sys.executable} -c 'import sys; sys.exit(\"bad key\")'", "status 1 before it did anything: bad key"),
     ):
         with (
-            playing(gateway_for(small_model(), limits=LIMITS), ProgramConfig(words)) as agent,
+            playing(gateway_for(small_model(), limits=LIMITS), ProgramConfig(command=words)) as agent,
             pytest.raises(ConfigError, match=re.escape(message)),
         ):
             play(agent, 1)
     for wrong in ("agent --url {bse_url}", "agent 'open", "agent {"):
         with pytest.raises(ConfigError, match="agent command"):
-            ProgramConfig(wrong)
+            ProgramConfig(command=wrong)
 
 
 def test_a_run_trains_a_program(tmp_path: Path) -> None:
@@ -111,8 +113,8 @@ def test_a_run_trains_a_program(tmp_path: Path) -> None:
         warmup=SupervisedConfig(demonstrations=0),
         rollout=RolloutConfig(groups=1, group_size=2, max_new_tokens=4),
         update=UpdateConfig(minibatches=1, old_logprobs="trainer"),
-        evaluation=EvaluationConfig(0, 0, 1),
-        agent=ProgramConfig(command()),
+        evaluation=EvaluationConfig(episodes=0, every=0, curve_episodes=1),
+        agent=ProgramConfig(command=command()),
     )
     result = train(config, tmp_path / "run")
     assert result.finished

@@ -44,7 +44,7 @@ def tasks(tmp_path: Path) -> str:
 @contextmanager
 def sandboxed(words: str, tasks: str = "", program: str = PYTHON, **settings: Any) -> Iterator[ProgramAgent]:
     command = f"{program} {SUPPORT}/{words}"
-    config = ProgramConfig(command, 120, tasks=tasks, answer="stdout", sandbox="bubblewrap", **settings)
+    config = ProgramConfig(command=command, seconds=120, tasks=tasks, answer="stdout", sandbox="bubblewrap", **settings)
     with playing(gateway_for(small_model(), limits=LIMITS), config) as agent:
         yield agent
 
@@ -113,7 +113,7 @@ def test_it_reads_no_file_of_the_host_also_if_its_task_names_it(tmp_path: Path) 
 @integration
 @needs_sandbox
 def test_it_speaks_in_its_own_episode_alone(tasks: str) -> None:
-    with playing(gateway_for(small_model(), limits=LIMITS), ProgramConfig("true")) as other:
+    with playing(gateway_for(small_model(), limits=LIMITS), ProgramConfig(command="true")) as other:
         (own,) = printed("caught_agent.py episode default " + other.gateway.open("another").id, tasks)
     mine, others, opened = json.loads(own)
     assert mine == "200" and set(others) == {"401"} and opened == "401"
@@ -167,13 +167,13 @@ def test_mounts_are_checked_and_never_hold_everything(tmp_path: Path) -> None:
     place = Path(turngym.__file__).resolve().parent
     assert place in mounts.hidden([place.parent]) and not mounts.hidden([tmp_path])
     with pytest.raises(ConfigError, match=r"pass --agent.sandbox"):
-        ProgramConfig("agent", mounts=("/opt",))
+        ProgramConfig(command="agent", mounts=("/opt",))
 
 
 def test_a_missing_sandbox_is_refused_and_never_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with (
         pytest.raises(MissingExtra, match="needs the program bwrap"),
-        playing(gateway_for(small_model(), limits=LIMITS), ProgramConfig(sys.executable, sandbox="bubblewrap")),
+        playing(gateway_for(small_model(), limits=LIMITS), ProgramConfig(command=sys.executable, sandbox="bubblewrap")),
     ):
         pass

@@ -230,9 +230,9 @@ def test_greedy_baselines_are_refused_before_anything_is_written(tmp_path: Path)
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"schedule": "sometimes"}, "'lockstep', 'continuous' or 'async'"),
-        ({"on_stale": "hope"}, "'wait' or 'drop'"),
-        ({"schedule": "async", "max_staleness": -1}, "0 or more iterations"),
+        ({"schedule": "sometimes"}, "'lockstep', 'continuous', 'async'"),
+        ({"on_stale": "hope"}, "'wait', 'drop'"),
+        ({"schedule": "async", "max_staleness": -1}, "max_staleness must be a whole number of at least 0"),
         ({"schedule": "async", "refresh_every": 2}, "max_staleness"),
         ({"schedule": "async", "num_envs": 2, "group_size": 3}, "at least group_size=3"),
     ],
