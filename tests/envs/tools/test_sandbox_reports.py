@@ -20,7 +20,8 @@ from turngym.envs.tools.code_repair.returned import matches, read, shown
 from turngym.envs.tools.code_repair.values import decode, encode, same
 from turngym.envs.tools.sandbox import Limits, Result, Sandbox, SandboxSession
 from turngym.envs.tools.sandbox.bubblewrap import Bubblewrap
-from turngym.envs.tools.sandbox.host import Launch, ProcessSession, SandboxError
+from turngym.envs.tools.sandbox.host import ProcessSession, SandboxError
+from turngym.envs.tools.sandbox.launcher import Launch
 
 values = st.recursive(
     st.none()
