@@ -12,7 +12,7 @@ from journey import fails, works, works_as_printed
 SETTINGS_WORDS = (
     "--env-options view=coordinates max_turns=5 max_moves=2 --iterations 2 --no-control --embedded.hidden-size 16 "
     "--embedded.layers 1 --embedded.heads 2 --embedded.vocabulary 340 --warmup.demonstrations 60 --warmup.epochs 15 "
-    "--rollout.groups 2 --rollout.group-size 2 --rollout.prompt.history 1 --evaluation.episodes 40 "
+    "--rollout.groups 2 --rollout.group-size 2 --rollout.prompt.history 1 --evaluation.episodes 20 "
     "--evaluation.every 0 --seed 5 --wrapper invalid_action:penalty=0.1"
 )
 SETTINGS = SETTINGS_WORDS.split()
@@ -38,7 +38,7 @@ def test_the_printed_command_finds_the_success_of_the_training(trained: tuple[Pa
     assert found["invalid_actions"]["value"] == own["invalid_actions"] > 0, "the samples are the same, one by one"
     said = re.findall(r"([\d.]+) %(?: after| against)", " ".join(lines))
     assert set(said) == {f"{100 * success:.1f}"}, "one number, whatever it is compared with"
-    assert found["success"]["n_games"] == 40
+    assert found["success"]["n_games"] == 20
 
 
 @pytest.mark.integration

@@ -42,16 +42,27 @@ def listed(folder: Path, *kinds: str) -> tuple[dict[str, list[dict[str, str]]], 
     return json.loads(found.stdout), found.stderr
 
 
-@pytest.mark.parametrize(
-    ("end", "message"),
-    [
-        ("import no_such_package", "ModuleNotFoundError: No module named 'no_such_package'"),
-        ("raise SystemExit('bye')", "SystemExit: bye"),
-        ("1 / 0", "ZeroDivisionError: division by zero"),
-        ("register_env('turngym/Mine-v0', 'a:B', summary='')", "ConfigError: the namespace turngym is for"),
-    ],
-)
-def test_one_that_breaks_is_named_and_counted_and_leaves_nothing_behind(end: str, message: str, tmp_path: Path) -> None:
+BREAKS = {
+    "raise SystemExit('bye')": "SystemExit: bye",
+    "1 / 0": "ZeroDivisionError: division by zero",
+    "register_env('turngym/Mine-v0', 'a:B', summary='')": "ConfigError: the namespace turngym is for",
+}
+
+
+def test_some_that_break_leave_nothing_behind(tmp_path: Path) -> None:
+    plugin(tmp_path, "good_one", ENV, "good/Game-v0")
+    for number, end in enumerate(BREAKS):
+        plugin(tmp_path, f"half_{number}", ENV, f"half{number}/Game-v0", SUITE.replace("NAME", f"half{number}") + end)
+    told, warnings = listed(tmp_path, "environments", "suites", "plugins")
+    assert [row["name"] for row in told["environments"] if row["origin"] != "turngym"] == ["good/Game-v0"]
+    assert not [row["name"] for row in told["suites"] if row["name"].startswith("half")]
+    errors = {row["origin"]: row["error"] for row in told["plugins"]}
+    for number, message in enumerate(BREAKS.values()):
+        assert message in errors[f"half_{number} 0.1"] and warnings.count(f"half_{number} 0.1") == 1, "told once"
+
+
+def test_one_that_breaks_is_named_and_counted_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    end, message = "import no_such_package", "ModuleNotFoundError: No module named 'no_such_package'"
     plugin(tmp_path, "good_one", ENV, "good/Game-v0")
     plugin(tmp_path, "half_one", ENV, "half/Game-v0", SUITE.replace("NAME", "half") + end)
     found = turngym("play", "good/Game-v0", "--agent", "expert", site=tmp_path)

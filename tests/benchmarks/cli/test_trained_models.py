@@ -23,7 +23,7 @@ from turngym.errors import ConfigError, ModelError
 ENV, OPTIONS = "turngym/Sokoban-v0", {"view": "coordinates", "max_turns": 5, "max_moves": 2}
 WORDS = (
     f"{TINY_WORDS} --env-options view=coordinates max_turns=5 max_moves=2 --warmup.demonstrations 60 "
-    "--warmup.epochs 15 --evaluation.episodes 40 --iterations 2 --checkpoint-every 1 --rollout.prompt.history 1 "
+    "--warmup.epochs 15 --evaluation.episodes 20 --iterations 2 --checkpoint-every 1 --rollout.prompt.history 1 "
     "--seed 5 --wrapper invalid_action:penalty=0.1"
 ).split()
 
@@ -71,7 +71,7 @@ def test_the_printed_command_finds_the_number_of_the_training(
     found = figures(result)
     assert found == own_figures(folder, "sampled")
     before = json.loads((folder / "evaluations" / "warmup-sampled.json").read_text())["success"]["value"]
-    assert f"on 40 test tasks: {100 * before:.1f} % before training, {100 * found[0]:.1f} % after (95 %" in sentence
+    assert f"on 20 test tasks: {100 * before:.1f} % before training, {100 * found[0]:.1f} % after (95 %" in sentence
     assert "it plays in the same way here" in told and len(told.splitlines()) == 1
     place = words.index("--temperature")
     greedy = figures(evaluated(capsys, *words[2:place], *words[place + 2 :])[0])
