@@ -162,7 +162,7 @@ class Agent(ABC):
         """
         if turns:
             raise ConfigError(
-                f"{type(self).__name__} cannot go on from the middle of an episode. Let it define recall(), or play "
+                f"{type(self).__name__} cannot continue from the middle of an episode. Let it define recall(), or play "
                 "whole episodes."
             )
 

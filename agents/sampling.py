@@ -31,7 +31,7 @@ class Sampling:
         if self.temperature < 0:
             raise ConfigError(f"temperature must be 0 (greedy) or more, got {self.temperature}.")
         if not 0 < self.top_p <= 1:
-            raise ConfigError(f"top_p must lie in (0, 1], got {self.top_p}.")
+            raise ConfigError(f"top_p must be in (0, 1], got {self.top_p}.")
         if self.max_new_tokens < 1:
             raise ConfigError(f"max_new_tokens must be at least 1, got {self.max_new_tokens}.")
 

@@ -391,4 +391,4 @@ class TextEnv(SnapshotEnv[ObsT]):
     def require(self, option: str, value: float, low: float, high: float) -> None:
         """Raise unless ``low <= value <= high``."""
         if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-            raise ConfigError(f"{option} of {self.env_id} must lie in [{low}, {high}], got {value!r}.")
+            raise ConfigError(f"{option} of {self.env_id} must be in [{low}, {high}], got {value!r}.")

@@ -24,7 +24,7 @@ def png(image: NDArray[np.uint8]) -> bytes:
     b'\x89PNG\r\n\x1a\n'
     """
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or 0 in image.shape:
-        raise ValueError(f"a picture is a uint8 array [H, W, 3], got {image.dtype} {list(image.shape)}.")
+        raise ValueError(f"an image is a uint8 array [H, W, 3], got {image.dtype} {list(image.shape)}.")
     height, width, _ = image.shape
     rows = np.zeros((height, 1 + 3 * width), np.uint8)  # each row starts with its filter type: 0 is none
     rows[:, 1:] = image.reshape(height, 3 * width)
@@ -43,7 +43,7 @@ def png_size(picture: bytes) -> tuple[int, int]:
     (3, 2)
     """
     if picture[:8] != _SIGNATURE or len(picture) < 24:
-        raise ValueError("a picture is not a PNG file.")
+        raise ValueError("an image is not a PNG file.")
     width, height = struct.unpack(">II", picture[16:24])
     return width, height
 

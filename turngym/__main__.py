@@ -45,7 +45,7 @@ COMMANDS = {
     "study": "Compare training methods over several seeds by a plan in a file, with intervals and verdicts.",
     "export-model": "Write the trained model of a run as a folder that transformers, or peft, loads.",
     "label-progress": "Label recorded episodes with how far each turn has come, from what the solved ones share.",
-    "fit-reward": "Fit a reward model to recorded episodes, to train with or to choose the best of several tries.",
+    "fit-reward": "Fit a reward model to recorded episodes, to train with or to choose the best of several attempts.",
 }
 
 

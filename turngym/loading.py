@@ -126,7 +126,7 @@ def load_object(text: str, wanted: Wanted, registry: Registry[Any] | None = None
     """
     place, name = split_place(text)
     if not place:
-        raise UnknownName(f"{text!r} names no code of your own: write path/to/file.py:Name or module:Name.")
+        raise UnknownName(f"{text!r} names no custom code: write path/to/file.py:Name or module:Name.")
     return find_in(load_place(place, text), place, name, wanted, registry)
 
 

@@ -93,7 +93,7 @@ class GatewayApp:
         except Refusal as refusal:
             await _send_json(send, refusal.status, refusal.body(dialect))
             return
-        except Exception as error:  # a fault of ours; the server and the other episodes go on
+        except Exception as error:  # a fault of ours; the server and the other episodes continue
             fault = Refusal(500, f"the gateway failed: {type(error).__name__}")
             await _send_json(send, 500, fault.body(dialect))
             raise

@@ -121,7 +121,7 @@ class Fields:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise wrong(f"{name} must be a number, got {_kind(value)}.")
         if not low <= value <= high:
-            raise wrong(f"{name} must lie between {low:g} and {high:g}, got {value:g}.")
+            raise wrong(f"{name} must be between {low:g} and {high:g}, got {value:g}.")
         return float(value)
 
     def items(self, name: str) -> list[Any]:

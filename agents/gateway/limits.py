@@ -119,4 +119,4 @@ class GatewayRules:
         if self.temperature is not None and not 0 <= self.temperature < float("inf"):
             raise ConfigError(f"temperature must be 0 (greedy) or more, got {self.temperature}.")
         if self.top_p is not None and not 0 < self.top_p <= 1:
-            raise ConfigError(f"top_p must lie in (0, 1], got {self.top_p}.")
+            raise ConfigError(f"top_p must be in (0, 1], got {self.top_p}.")

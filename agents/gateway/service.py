@@ -190,7 +190,7 @@ class Gateway:
             Refusal: It has none.
         """
         if min(ids) < 0 or max(ids) >= self.words:
-            raise wrong(f"token ids must lie between 0 and {self.words - 1}, got {min(ids)} to {max(ids)}.")
+            raise wrong(f"token ids must be between 0 and {self.words - 1}, got {min(ids)} to {max(ids)}.")
 
     def _job(
         self,

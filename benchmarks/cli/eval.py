@@ -176,7 +176,7 @@ def _played(suite: Suite, agent: Agent, settings: AgentSettings, arguments: Argu
                 )
         except (KeyboardInterrupt, ServerDown):
             if arguments.out is not None:
-                print(f"{arguments.out} keeps the finished episodes: --resume goes on with them.", file=sys.stderr)
+                print(f"{arguments.out} keeps the finished episodes: --resume continues with them.", file=sys.stderr)
             raise
 
 
@@ -219,13 +219,13 @@ def check_numbers(arguments: Arguments) -> None:
     if arguments.time_budget is not None and not arguments.time_budget > 0:
         raise ConfigError(f"--time-budget must be above 0 minutes, got {arguments.time_budget}.")
     if arguments.resume and arguments.out is None:
-        raise ConfigError("--resume goes on with what a folder holds: pass the folder as --out.")
+        raise ConfigError("--resume continues with what a folder holds: pass the folder as --out.")
     if not arguments.agent_command and (arguments.agent_mount or arguments.agent_sandbox != "none"):
         raise ConfigError("--agent-sandbox and --agent-mount are for programs: pass --agent-command as well.")
     if not arguments.temperature >= 0:
         raise ConfigError(f"--temperature must be 0 or more, got {arguments.temperature}.")
     if not 0 < arguments.top_p <= 1:
-        raise ConfigError(f"--top-p must lie above 0 and at most at 1, got {arguments.top_p}.")
+        raise ConfigError(f"--top-p must be above 0 and at most 1, got {arguments.top_p}.")
 
 
 def as_trained(arguments: Arguments) -> Arguments:

@@ -83,7 +83,7 @@ def main(argv: Sequence[str]) -> int:
     from turngym.agents.gateway.server import serve
 
     if not 0 <= arguments.port < 2**16:
-        raise ConfigError(f"--port must lie between 0 and {2**16 - 1}, got {arguments.port}.")
+        raise ConfigError(f"--port must be between 0 and {2**16 - 1}, got {arguments.port}.")
     temperature = None if arguments.temperature == "client" else arguments.temperature
     top_p = None if arguments.top_p == "client" else arguments.top_p
     rules = GatewayRules(arguments.retries, temperature, top_p)

@@ -64,7 +64,7 @@ def main(argv: Sequence[str]) -> int:
     if not arguments.folder:
         raise ConfigError("a leaderboard needs one folder at least: `turngym eval ... --out FOLDER` writes one.")
     if not 0 <= arguments.replay <= 1:
-        raise ConfigError(f"--replay must lie in [0, 1], got {arguments.replay}.")
+        raise ConfigError(f"--replay must be in [0, 1], got {arguments.replay}.")
     if arguments.seed is not None and arguments.seed < 0:
         raise ConfigError(f"--seed must be 0 or more, got {arguments.seed}.")
     target = arguments.out or (None if arguments.json else _DEFAULT)

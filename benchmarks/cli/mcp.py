@@ -67,7 +67,7 @@ def main(argv: Sequence[str]) -> int:
 
     arguments = parse(Arguments, argv, "mcp")
     if arguments.port is not None and not 0 <= arguments.port < 2**16:
-        raise ConfigError(f"--port must lie between 0 and {2**16 - 1}, got {arguments.port}.")
+        raise ConfigError(f"--port must be between 0 and {2**16 - 1}, got {arguments.port}.")
     if arguments.episodes < 0:
         raise ConfigError(f"--episodes must be 0 or more, got {arguments.episodes}.")
     make = text_env_maker(arguments.env, key_values(arguments.option, "--option"), arguments.wrapper)

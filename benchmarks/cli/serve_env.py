@@ -60,7 +60,7 @@ def main(argv: Sequence[str]) -> int:
 
     arguments = parse(Arguments, argv, "serve-env")
     if not 0 <= arguments.port < 2**16:
-        raise ConfigError(f"--port must lie between 0 and {2**16 - 1}, got {arguments.port}.")
+        raise ConfigError(f"--port must be between 0 and {2**16 - 1}, got {arguments.port}.")
     make = text_env_maker(arguments.env, key_values(arguments.option, "--option"), arguments.wrapper)
     limits = Limits(
         max_sessions=arguments.max_sessions,

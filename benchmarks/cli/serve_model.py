@@ -97,7 +97,7 @@ def _check(arguments: Arguments) -> None:
     if not arguments.host:
         raise ConfigError("--host must be the address to listen on, such as 127.0.0.1, got ''.")
     if not 0 <= arguments.port < 2**16:
-        raise ConfigError(f"--port must lie between 0 and {2**16 - 1}, got {arguments.port}.")
+        raise ConfigError(f"--port must be between 0 and {2**16 - 1}, got {arguments.port}.")
     if arguments.weights_folder is not None and not arguments.weights_folder.is_dir():
         raise ConfigError(f"--weights-folder must be an existing folder, got {arguments.weights_folder}.")
     for name, least in (("cache_tokens", 0), ("max_model_len", 0), ("max_num_seqs", 1), ("max_connections", 1)):

@@ -52,7 +52,7 @@ def main(argv: Sequence[str]) -> int:
 
     arguments = parse(Arguments, argv, "serve-search")
     if not 0 <= arguments.port < 2**16:
-        raise ConfigError(f"--port must lie between 0 and {2**16 - 1}, got {arguments.port}.")
+        raise ConfigError(f"--port must be between 0 and {2**16 - 1}, got {arguments.port}.")
     if arguments.corpus is None:
         documents = make_world(arguments.size, arguments.world_seed).documents
     else:

@@ -84,7 +84,7 @@ def main(argv: Sequence[str]) -> int:
             with acknowledged("interrupted: the runs in progress finish their iteration and are saved"):
                 failed = _run(plan.part(arguments.arms) if arguments.arms else plan, folder, arguments)
         except KeyboardInterrupt:
-            print("interrupted: the same command goes on", file=sys.stderr)
+            print("interrupted: the same command continues", file=sys.stderr)
             return INTERRUPTED
     _show(plan, folder, arguments)
     for each in failed:

@@ -114,7 +114,7 @@ def main(argv: Sequence[str]) -> int:
     except KeyboardInterrupt:
         if arguments.out is None:
             raise
-        console.print("interrupted: the same command with --resume goes on", markup=False)
+        console.print("interrupted: the same command with --resume continues", markup=False)
         return INTERRUPTED
     if arguments.out is not None:
         with resumable(arguments.out, "games"):

@@ -128,7 +128,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _way_on(run_dir: Path) -> str:
-    return f"interrupted: `turngym train --resume --run-dir {shlex.quote(str(run_dir))}` goes on"
+    return f"interrupted: `turngym train --resume --run-dir {shlex.quote(str(run_dir))}` continues"
 
 
 def parse_train(argv: Sequence[str]) -> tuple[TrainConfig, Path, bool]:
@@ -289,7 +289,7 @@ def _require_same(config: TrainConfig, stored: TrainConfig) -> None:
         asked, has = getattr(config, field.name), getattr(stored, field.name)
         if asked != has:
             raise ConfigError(
-                f"--resume goes on with the settings of the run, whose {field.name} is {has!r} and not {asked!r}: "
+                f"--resume continues with the settings of the run, whose {field.name} is {has!r} and not {asked!r}: "
                 f"leave that option out, or start a new run in another --run-dir."
             )
 

@@ -56,11 +56,11 @@ def main(argv: Sequence[str]) -> int:
     """Check, print, and return 1 if something is wrong."""
     arguments = parse(Arguments, argv, "verify")
     if not 0 <= arguments.replay <= 1:
-        raise ConfigError(f"--replay must lie in [0, 1], got {arguments.replay}.")
+        raise ConfigError(f"--replay must be in [0, 1], got {arguments.replay}.")
     if arguments.seed is not None and arguments.seed < 0:
         raise ConfigError(f"--seed must be 0 or more, got {arguments.seed}.")
     if not 0 < arguments.seconds <= _MOST_SECONDS:
-        raise ConfigError(f"--seconds must lie in 0 to {_MOST_SECONDS:,}, got {arguments.seconds:g}.")
+        raise ConfigError(f"--seconds must be in 0 to {_MOST_SECONDS:,}, got {arguments.seconds:g}.")
     found = verify_submission(
         arguments.folder,
         replay=arguments.replay,

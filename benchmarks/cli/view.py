@@ -59,7 +59,7 @@ def main(argv: Sequence[str]) -> int:
     if arguments.episodes < 0:
         raise ConfigError(f"--episodes must be 0 or more, got {arguments.episodes}.")
     if not 0 <= arguments.port < 65536:
-        raise ConfigError(f"--port must lie in 0 to 65535, got {arguments.port}.")
+        raise ConfigError(f"--port must be in 0 to 65535, got {arguments.port}.")
     if any(map(str.isspace, arguments.task)):
         raise ConfigError(f"--task takes one word, got {arguments.task!r}.")
     viewer = Viewer(open_run(arguments.path), None if arguments.other is None else open_run(arguments.other))

@@ -226,9 +226,9 @@ def verdict(comparison: Comparison) -> str:
     if found.no_interval:
         told = f"Whether {second} did better than {first} is undecided: {_UNDECIDED[found.no_interval]}."
     elif found.low > 0:
-        told = f"{second} did better than {first}: the interval lies above 0."
+        told = f"{second} did better than {first}: the interval is above 0."
     elif found.high < 0:
-        told = f"{second} did worse than {first}: the interval lies below 0."
+        told = f"{second} did worse than {first}: the interval is below 0."
     else:
         told = f"No difference between {first} and {second} is shown: the interval holds 0."
     return told if found.blocks >= _FEW else f"{told} With {found.blocks} tasks this says little."

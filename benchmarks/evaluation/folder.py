@@ -38,7 +38,7 @@ def require_free(path: Path) -> None:
     require_folder(path)
     if not is_free(path):
         raise RunFolderExists(
-            f"{path} exists already and is not empty: --resume goes on with the evaluation in it, or pass another "
+            f"{path} exists already and is not empty: --resume continues with the evaluation in it, or pass another "
             "folder as --out."
         )
 

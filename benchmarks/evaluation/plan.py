@@ -126,7 +126,9 @@ def play_plan(
     is_learning = learns_between_tries(agent)
     require_tries(agent, plan.repeats)
     if is_learning and transcript_of is None:
-        raise ConfigError("an agent that learns between tries needs the transcripts of its tries: pass transcript_of.")
+        raise ConfigError(
+            "an agent that learns between attempts needs the transcripts of its attempts: pass transcript_of."
+        )
     for entry, seeds in plan.entries():
         waiting = plan.specs(entry, seeds, done)
         if not waiting:

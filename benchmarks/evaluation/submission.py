@@ -281,7 +281,7 @@ def _episode_problems(row: Any, place: str) -> Iterator[MalformedData]:
     if row["seed"] < 0:
         yield MalformedData(place, f"seed must be at least 0, got {row['seed']}")
     if not 0 <= row["illegal"] <= row["length"]:
-        yield MalformedData(place, f"illegal must lie in 0 to length, {row['length']}, got {row['illegal']}")
+        yield MalformedData(place, f"illegal must be in 0 to length, {row['length']}, got {row['illegal']}")
     if not all(isinstance(seat, dict) for seat in row["seats"].values()):
         yield MalformedData(place, "seats must be tables of names and values")
     elif problem := next(filter(None, map(usage_problem, row["seats"].values())), ""):

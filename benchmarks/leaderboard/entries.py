@@ -188,7 +188,7 @@ def read_entry(folder: Path, check: Callable[[Path], Verification] | None = None
     verification = None if check is None else check(folder)
     if verification is not None and not verification.is_accepted:
         names = tuple(dict.fromkeys(finding.name for finding in verification.findings))
-        return LeftOut(folder, f"it was rejected: `turngym verify {folder}` tells why.", names)
+        return LeftOut(folder, f"it was rejected: `turngym verify {folder}` shows the reason.", names)
     environments = {each["label"]: each["env"] for each in submission.config["environments"]}
     results = {label: summarise_records(environments[label], found) for label, found in rows.items()}
     return Entry(

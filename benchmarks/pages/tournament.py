@@ -35,7 +35,7 @@ def sound_tournament(path: Path) -> PlayedTournament:
         first = problems[0]
         raise ConfigError(
             f"{path} holds no sound tournament ({first.place}: {first.message}). `turngym tournament ... --out {path} "
-            "--resume` goes on with one that is not over."
+            "--resume` continues with one that is not over."
         )
     return tournament
 
@@ -51,7 +51,7 @@ def tournament_page(data: PlayedTournament) -> str:
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, ZeroDivisionError) as error:
         raise ConfigError(
             f"{data.path / 'results.json'} has not the shape of a tournament's results ({error!r}): "
-            "`turngym tournament ... --resume` writes it anew from the games."
+            "`turngym tournament ... --resume` rewrites it from the games."
         ) from error
 
 

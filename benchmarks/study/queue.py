@@ -178,7 +178,7 @@ class Queue:
         try:
             lock = FolderLock(folder, "run of a study")
             try:
-                if state_of(run) == "begun":  # a study that was killed may have left its run behind, which goes on
+                if state_of(run) == "begun":  # a study that was killed may have left its run behind, which continues
                     FolderLock(run, "training run").release()
             except BaseException:
                 lock.release()

@@ -62,7 +62,7 @@ class TournamentFolder:
         if not is_free(path):
             if not resume:
                 raise RunFolderExists(
-                    f"{path} exists already and is not empty: --resume goes on with the tournament in it, or pass "
+                    f"{path} exists already and is not empty: --resume continues with the tournament in it, or pass "
                     "another folder."
                 )
             self._require_same(path, json.loads(json.dumps(plan)))

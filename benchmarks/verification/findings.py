@@ -12,7 +12,7 @@ TOLERANCE = 1e-9
 
 FINDINGS = {
     "schema": "A file is missing, damaged, lacks a field, or has a value that cannot be, such as a negative cost.",
-    "date": "A time lies in the future, or an episode has another start than the evaluation.",
+    "date": "A time is in the future, or an episode has another start than the evaluation.",
     "suite": "The suite, its version, metric, protocol or environments are not those that are known by this name.",
     "seeds": "The tasks are not those that the suite fixes.",
     "options": "An environment or wrapper has options that it does not take.",

@@ -93,7 +93,7 @@ def date_findings(submission: Submission) -> Iterator[Finding]:
     for name in ("date", "started", "played", "finished"):
         time = moment(metadata.get(name))
         if time is not None and time > latest:
-            yield Finding("date", f"metadata.json, {name}", f"{metadata[name][:60]} lies in the future")
+            yield Finding("date", f"metadata.json, {name}", f"{metadata[name][:60]} is in the future")
     for row in submission.episodes:
         if row["started"] != metadata["started"]:
             message = f"it started {row['started'][:60]!r}, but the evaluation {metadata['started'][:60]!r}"

@@ -140,7 +140,7 @@ def verify(path: StrPath, *, replay: float = 0.05, seed: int | None = None, base
         ConfigError: There is no such folder, it is one of another kind, or the share is not in [0, 1].
     """
     if not 0 <= replay <= 1:
-        raise ConfigError(f"the share of episodes to replay must lie in [0, 1], got {replay}.")
+        raise ConfigError(f"the share of episodes to replay must be in [0, 1], got {replay}.")
     seed = secrets.randbelow(2**32) if seed is None else seed
     folder = Path(path)
     if is_tournament(folder):

@@ -85,11 +85,11 @@ def info_values(case: Case) -> Iterator[Finding]:
         if turn.truncated and not turn.terminated and info["success"] == 1:
             yield "an episode that is truncated is not solved, got success 1"
         if not (math.isnan(info["progress"]) or 0 <= info["progress"] <= 1):
-            yield f"progress must lie in [0, 1] or be nan, got {info['progress']!r}"
+            yield f"progress must be in [0, 1] or be nan, got {info['progress']!r}"
         if not math.isfinite(info["score"]):
             yield f"score must be a finite number, got {info['score']!r}"
         elif not low - _ROUNDING <= info["score"] <= high + _ROUNDING:
-            yield f"score must lie within score_range {low, high}, got {info['score']!r}"
+            yield f"score must be within score_range {low, high}, got {info['score']!r}"
         if turn.action is None and info["action_is_valid"] is not True:
             yield "action_is_valid must be True after a reset"
         if info["fault"]:

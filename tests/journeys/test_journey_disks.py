@@ -131,7 +131,9 @@ def test_a_full_disk_keeps_what_was_played(command: str, kept: str, tmp_path: Pa
     expected = timeless(works(tmp_path, *words, "out", "--json").result)
     whole = (tmp_path / "out" / "episodes.jsonl").read_text("utf8").count("\n")
     resize(disk, "size=24k")
-    told = f"error: out: no space left on the device: make room, then go on with --resume; the finished {kept} are kept"
+    told = (
+        f"error: out: no space left on the device: make room, then continue with --resume; the finished {kept} are kept"
+    )
     fails(disk, *words, "out", says=(told,))
     lines = (disk / "out" / "episodes.jsonl").read_text("utf8").split("\n")[:-1]
     assert 0 < len(lines) < whole and not (disk / "out" / ".lock").exists()

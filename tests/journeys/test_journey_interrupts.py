@@ -115,7 +115,7 @@ def test_ctrl_c_in_an_evaluation_keeps_what_was_played(moment: str, tmp_path: Pa
     expected = timeless(works(whole, *EVAL, "--json").result)
     answer = interrupted(start(folder, *EVAL, extra={"PAUSE": moment}), folder)
     assert answer.err.splitlines()[-2:] == [
-        "out keeps the finished episodes: --resume goes on with them.",
+        "out keeps the finished episodes: --resume continues with them.",
         "interrupted",
     ]
     kept = (folder / "out" / "episodes.jsonl").read_text("utf8") if (folder / "out" / "episodes.jsonl").exists() else ""
@@ -143,7 +143,9 @@ def test_ctrl_c_in_a_tournament_keeps_the_games_played(lines: int, tmp_path: Pat
         (each / "player.py").write_text(PAUSING_PLAYER)
     expected = timeless(works(whole, *TOURNAMENT, "--json").result)
     answer = interrupted(start(folder, *TOURNAMENT, extra={"PAUSE": str(lines)}), folder)
-    assert answer.lines[-1] == "interrupted: the same command with --resume goes on" and answer.err.strip() == STOPPING
+    assert (
+        answer.lines[-1] == "interrupted: the same command with --resume continues" and answer.err.strip() == STOPPING
+    )
     assert timeless(works(folder, *TOURNAMENT, "--resume", "--json").result) == expected
     again = walk(folder, *TOURNAMENT)
     assert again.status == 2 and "--resume" in again.err
@@ -207,7 +209,7 @@ def test_ctrl_c_in_a_training_loses_nothing_and_changes_no_number(
 ) -> None:
     (tmp_path / "pausing.py").write_text(PAUSING)
     answer = interrupted(start(tmp_path, *train_words(), extra={"PAUSE": MOMENTS[moment]}), tmp_path)
-    assert answer.lines[-1] == "interrupted: `turngym train --resume --run-dir run` goes on", str(answer)
+    assert answer.lines[-1] == "interrupted: `turngym train --resume --run-dir run` continues", str(answer)
     kept = (tmp_path / "run" / "metrics.jsonl").read_text("utf8") if moment not in ("warm-up",) else ""
     resumed = works(tmp_path, "train", "--resume", "--run-dir", "run")
     assert "Evaluate the model with:" in resumed.out

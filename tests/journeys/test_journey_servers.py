@@ -1,4 +1,4 @@
-"""Journeys: a model's server that is down, wrong, or slow; what is told, and a folder that goes on."""
+"""Journeys: a model's server that is down, wrong, or slow; what is told, and a folder that continues."""
 
 import os
 import socket

@@ -202,7 +202,7 @@ def _kept(
 
 
 def first_stage(ranks: Ranks, folder: Path) -> None:
-    """Everything, and the first two iterations of a run that others go on with."""
+    """Everything, and the first two iterations of a run that others continue with."""
     train_all(ranks, folder)
     train(ranks, folder / RESUMED, RESUMED_CONFIG, until=2)
 

@@ -24,7 +24,7 @@ class ScriptedServer(ThreadingHTTPServer):
 
     Modes: ``error`` (status 500), ``garbage`` (no JSON), ``silent`` (no answer for as long as the
     mode lasts), ``stale`` (the name of other weights),
-    ``mixed`` (weights changed in the middle), ``deaf`` (takes new weights and goes on with the old ones), ``moved``
+    ``mixed`` (weights changed in the middle), ``deaf`` (takes new weights and continues with the old ones), ``moved``
     (a redirect), ``long`` (more tokens than were asked for), ``keeps`` (does not drop prefixes). A server that is
     ``stale`` or ``mixed`` recovers when it is given weights.
     """

@@ -167,7 +167,7 @@ def resumes(ranks: Ranks) -> dict[str, Any]:
 
 
 def resumed(ranks: Ranks, model: LanguageModel, variant: str, episodes: list[Trajectory]) -> dict[str, Any]:
-    """Train sharded, go on in one process, and sharded again, each from the checkpoint of the one before."""
+    """Train sharded, continue in one process, and sharded again, each from the checkpoint of the one before."""
     folder = Path(ranks.from_first(tempfile.mkdtemp() if ranks.is_first else ""))
     first = learner_of(model, made(variant), ranks)
     first.update(episodes, 0)
@@ -189,11 +189,18 @@ def resumed(ranks: Ranks, model: LanguageModel, variant: str, episodes: list[Tra
     ranks.on_first((saved / files[-2]).unlink)
     damaged = _said(lambda: ranks.agree(lambda: load_checkpoint(saved, again)))
     ranks.on_first(lambda: shutil.rmtree(folder))
-    return {"files": files, "extra": extra, "loaded": loaded, "went on": went_on, "back": returned, "damaged": damaged}
+    return {
+        "files": files,
+        "extra": extra,
+        "loaded": loaded,
+        "continued": went_on,
+        "back": returned,
+        "damaged": damaged,
+    }
 
 
 def no_room(ranks: Ranks) -> dict[str, Any]:
-    """One rank cannot write its piece: no rank goes on as if there were a checkpoint."""
+    """One rank cannot write its piece: no rank continues as if there were a checkpoint."""
     model, episodes = model_and_episodes()
     learner = learner_of(model, made("grpo"), ranks)
     learner.update(episodes, 0)

@@ -255,7 +255,7 @@ def check_results(tokenizer: PreTrainedTokenizerFast) -> bool:
     if not made.continues or not plain.knows_tools:
         return False
     asked, said = ChatMessage("user", "-"), ChatMessage("assistant", "", (call,))
-    result, word = ChatMessage("tool", "a door and a key", call_id=call.id), ChatMessage("user", "go on, please")
+    result, word = ChatMessage("tool", "a door and a key", call_id=call.id), ChatMessage("user", "continue, please")
     end = max(stops - {int(tokenizer.eos_token_id)}, default=int(tokenizer.eos_token_id))
     for news in ([result], [result, word]):
         whole = made.template.exactly([asked, said, *news])

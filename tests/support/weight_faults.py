@@ -134,7 +134,7 @@ def _drop_biases(weights: Weights) -> None:
 
 
 def _keep_old_keys(side: Side) -> None:
-    """Let the sampler go on with keys and values of the old weights."""
+    """Let the sampler continue with keys and values of the old weights."""
     sessions: Any = side.sampler._sessions
     sessions._watch.has_changed = lambda network: False
 

@@ -211,7 +211,7 @@ def test_a_replay_under_other_rules_shows(tmp_path: Path) -> None:
     assert transcript(made("toy/Counter-v0"), 1, ReplayPolicy(episode)).count("\nturn ") == len(episode.actions)
     with pytest.raises(TurngymError, match="before turn 1, but the recorded episode showed"):
         transcript(made("toy/Counter-v0"), 2, ReplayPolicy(episode))
-    with pytest.raises(TurngymError, match="goes on after them"):
+    with pytest.raises(TurngymError, match="continues after them"):
         transcript(made("toy/Counter-v0", goal=99, max_turns=99), 1, ReplayPolicy(episode, strict=False))
     changed = {**episode.header, "settings": {**episode.header["settings"], "max_turns": 1}}
     assert replay_episode(type(episode)(changed, (), episode.actions, (), True, ""), is_trusted=True) != episode.text

@@ -127,7 +127,7 @@ def test_rewards_are_divided_by_the_deviation_of_the_discounted_sums() -> None:
     got = [env.step(action)[1] for action in ("up", "down", "up")]
     sums = [-0.3, -0.25, -0.425]
     assert got == pytest.approx([-0.3, -0.1 / np.std(sums[:2]), -0.3 / np.std(sums)])
-    env.reset(seed=0)  # the sum begins anew, the statistics go on
+    env.reset(seed=0)  # the sum begins anew, the statistics continue
     assert env.step("up")[1] == pytest.approx(-0.3 / np.std([*sums, -0.3]))
 
 

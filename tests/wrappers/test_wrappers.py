@@ -197,7 +197,7 @@ def test_a_snapshot_moves_between_slots_of_backends() -> None:
 
 
 def test_what_lasts_outlives_the_death_of_a_worker() -> None:
-    """The slot that is stepped faults and begins anew; the other one goes on with level, statistics and tasks."""
+    """The slot that is stepped faults and begins anew; the other one continues with level, statistics and tasks."""
     wrappers = [Wrapping(name) for name in sorted(LASTING)]
     options: dict[str, Any] = {"goal": 50, "max_turns": 4, "wrappers": wrappers, "autoreset_mode": "SameStep"}
     with make_vec("toy/Faulty-v0", 2, backend="process", num_workers=1, **options) as vector:

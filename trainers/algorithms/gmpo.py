@@ -62,7 +62,7 @@ class GMPO(OutcomeMethod[GMPOConfig]):
         Raises:
             ConfigError: Always: the geometric mean over a turn is the method.
         """
-        raise ConfigError("gmpo has a turn-level ratio of its own, the mean of clipped ones. Change the ratio of grpo.")
+        raise ConfigError("gmpo has its own turn-level ratio, the mean of clipped ones. Change the ratio of grpo.")
 
     def surrogate(self, inputs: LossInputs) -> Surrogate:
         """Return minus the advantage times the geometric mean of the turn's clipped ratios."""

@@ -47,7 +47,7 @@ class IcePopConfig(CorrectionConfig):
         within("low", self.low, 0, 1)
         within("high", self.high, 1)
         if self.low == self.high:
-            raise ConfigError(f"low must lie below high={self.high}, got {self.low}: no ratio would stay.")
+            raise ConfigError(f"low must be below high={self.high}, got {self.low}: no ratio would stay.")
 
 
 @ALGORITHMS.register("icepop")

@@ -83,7 +83,7 @@ class NumericGame(MultiAgentEnv):  # type: ignore[misc]  # RLlib has no type inf
         game_id = _taken(options, "game_id")
         self.view = NumericView(**{key: options.pop(key) for key in _VIEW if key in options})
         if self.view.encoding == "image":
-            raise ConfigError('games between seats show no pictures: pass encoding="ngrams" or "characters".')
+            raise ConfigError('multi-agent games show no images: pass encoding="ngrams" or "characters".')
         actions = options.pop("actions", None)
         self.table = make_parallel(game_id, **options)
         self.menu = Menu.of(actions, lambda: seen_answers(self.table))

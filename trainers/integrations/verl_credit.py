@@ -83,7 +83,7 @@ def _estimate(
     if Need.ANCHORS in method.needs and not columns.has_anchors:
         raise ConfigError(
             f"{name} compares turns that start from the same state, and this batch has no turn_anchors: play with "
-            "turngym's agent loop, and train with trainer.use_v1=False, which hands over the whole batch."
+            "turngym's agent loop, and train with trainer.use_v1=False, which passes the whole batch."
         )
     if Need.VALUES in method.needs and table.token_value is None:
         raise ConfigError(f"{name} needs a critic: pass critic.enable=True, and trainer.use_v1=False.")

@@ -85,9 +85,9 @@ def build_algorithm(config: TrainConfig) -> Algorithm[object]:
     check_group_size(algorithm, config.rollout.group_size)
     if Need.SNAPSHOTS in algorithm.needs and is_game(config.env):
         raise ConfigError(
-            f"{config.algorithm} goes on from the middle of episodes, and games between seats such as {config.env} are "
-            "played from deal to end. Take a method without snapshots, such as grpo or mappo, or an environment with "
-            "one agent."
+            f"{config.algorithm} branches from the middle of episodes, and games between seats such as {config.env} "
+            "are played from deal to end. Take a method without snapshots, such as grpo or mappo, or an environment "
+            "with one agent."
         )
     if Need.SAMPLED_ENTROPIES in algorithm.needs and config.rollout.sampler != "transformers":
         raise ConfigError(

@@ -25,7 +25,7 @@ _RESERVED_BYTES = 256 * 1024
 def _require_free(path: Path) -> None:
     require_folder(path)
     if not is_free(path):
-        raise RunFolderExists(f"{path} exists already: pass --resume to go on with it, or another --run-dir.")
+        raise RunFolderExists(f"{path} exists already: pass --resume to continue it, or another --run-dir.")
 
 
 class RunFolder:

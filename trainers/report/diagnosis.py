@@ -31,21 +31,21 @@ ADVICE: Mapping[str, tuple[str, ...]] = {
         "fewer --rollout.num-workers if they run out of memory",
     ),
     "divergence": (
-        "a smaller learning rate, fewer --update.epochs, or a divergence penalty (kl_coef of the method)",
+        "a smaller learning rate, fewer --update.epochs, or a KL penalty (kl_coef of the method)",
         "for a collapse of the entropy a larger entropy_coef, or +epo",
-        "--guards.on-divergence warn goes on in spite of it",
+        "--guards.on-divergence warn continues in spite of it",
     ),
     DISK: (
-        "make room on the disk of the run folder, then go on with --resume",
+        "make room on the disk of the run folder, then continue with --resume",
         "a larger --checkpoint-every does not help: only the two newest checkpoints are kept",
     ),
-    FILES: ("look at the rights and the disk of the run folder, then go on with --resume",),
+    FILES: ("look at the rights and the disk of the run folder, then continue with --resume",),
     MEMORY: (
-        "go on with --resume and --update.gradient-checkpointing, or a smaller --update.max-micro-batch-tokens or "
+        "continue with --resume and --update.gradient-checkpointing, or a smaller --update.max-micro-batch-tokens or "
         "--rollout.num-envs",
         "--lora-rank in a new run",
     ),
-    INTERRUPT: ("go on with --resume",),
+    INTERRUPT: ("continue with --resume",),
     ERROR: ("fix what the message names, then continue with --resume",),
     BUG: ("this is a bug of an environment, a plug-in or turngym: the traceback is in diagnosis.json",),
 }

@@ -108,7 +108,7 @@ def control_sentence(run: RunData, mode: str | None = None) -> str:
     count = run.config.get("warmup", {}).get("demonstrations")
     shown = f" from the same {counted(count, 'demonstration')}" if count else ""
     return (
-        f"{verdicts[difference.verdict]}, which went on with supervised learning{shown} instead: "
+        f"{verdicts[difference.verdict]}, which continued with supervised learning{shown} instead: "
         f"{percent(difference.first)} against {percent(difference.second)} "
         f"(paired difference {points(difference.estimate)}{reason}).{_left_out(difference)}"
     )

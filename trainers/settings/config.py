@@ -152,7 +152,7 @@ class TrainConfig(Options):
         if not self.lora_rank and (self.lora_targets != ("all-linear",) or self.lora_rslora):
             raise ConfigError("--lora-targets and --lora-rslora are for low-rank adapters: pass --lora-rank as well.")
         if self.rollout.served.sync == "adapter" and not self.lora_rank:
-            raise ConfigError("--rollout.served.sync adapter hands over low-rank adapters: pass --lora-rank as well.")
+            raise ConfigError("--rollout.served.sync adapter syncs low-rank adapters: pass --lora-rank as well.")
         if self.quantize != "none" and not self.lora_rank:
             raise ConfigError(f"weights in {self.quantize} are not trained themselves: pass --lora-rank as well.")
 

@@ -89,7 +89,7 @@ class Watchdog:
             )
         for name, metric, what in (
             ("max_ratio", "policy/ratio_max", "importance ratios explode: the largest is"),
-            ("max_kl", "policy/kl_sampler", "the policy runs away from its samples: the divergence is"),
+            ("max_kl", "policy/kl_sampler", "the policy diverges from the sampler: the KL is"),
         ):
             limit, value = getattr(limits, name), record.get(metric)
             if limit and value is not None and value > limit:

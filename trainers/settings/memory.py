@@ -50,13 +50,13 @@ def memory_advice(config: TrainConfig, phase: str, device: str) -> tuple[str, ..
     """
     if phase in ("rollout", "evaluation"):
         most = config.rollout.num_envs or config.rollout.groups * config.rollout.group_size
-        fewer = f"go on with --resume --rollout.num-envs {max(most // 2, 1)} (it is {most}): fewer episodes at once"
+        fewer = f"continue with --resume --rollout.num-envs {max(most // 2, 1)} (it is {most}): fewer episodes at once"
         return (fewer, "shorter prompts in a new run: --rollout.prompt.max-prompt-tokens")
     found = []
     if not config.update.gradient_checkpointing:
-        found.append("go on with --resume --update.gradient-checkpointing: layers keep their input only")
+        found.append("continue with --resume --update.gradient-checkpointing: layers keep their input only")
     most = config.update.max_micro_batch_tokens or default_micro_batch_tokens(device, config.update.layout)
-    found.append(f"go on with --resume --update.max-micro-batch-tokens {max(most // 2, 1)} (it is {most})")
+    found.append(f"continue with --resume --update.max-micro-batch-tokens {max(most // 2, 1)} (it is {most})")
     if not config.lora_rank:
         found.append("--lora-rank 32 in a new run: gradients and states of the optimiser for adapters alone")
     return tuple(found)

@@ -81,16 +81,18 @@ class RolloutConfig(Options):
         """Check what depends on several settings."""
         require_servers(self.sampler, self.servers, self.start_servers, self.vllm.tensor_parallel_size, self.served)
         if self.sampler != "transformers" and self.refresh_every > 1:
-            raise ConfigError("vLLM is given the weights of now: leave out refresh_every, or sample with transformers.")
+            raise ConfigError(
+                "vLLM always gets the current weights: leave out refresh_every, or sample with transformers."
+            )
         if self.sampler == "vllm" and self.vllm.tensor_parallel_size > 1:
-            raise ConfigError("weights are handed to vLLM in one process: train with tensor_parallel_size 1.")
+            raise ConfigError("weights are synced to vLLM in one process: train with tensor_parallel_size 1.")
         if self.ray.workers > self.groups:
             raise ConfigError(
                 f"{self.ray.workers} rollout workers divide {self.groups} groups: lower ray.workers, or raise groups."
             )
         if self.ray.workers and self.sampler == "vllm-server":
             raise ConfigError(
-                "rollout workers on a Ray cluster have models of their own: leave out --rollout.ray.workers, or the "
+                "rollout workers on a Ray cluster have their own models: leave out --rollout.ray.workers, or the "
                 "sampler vllm-server."
             )
         longest = self.prompt.max_prompt_tokens + self.max_new_tokens

@@ -51,7 +51,7 @@ def resumable(folder: Path | None, finished: str) -> Iterator[None]:
             raise
         reason = _REASONS[error.errno][0]
         raise TurngymError(
-            f"{folder}: {reason}: make room, then go on with --resume; the finished {finished} are kept."
+            f"{folder}: {reason}: make room, then continue with --resume; the finished {finished} are kept."
         ) from error
 
 

@@ -43,7 +43,7 @@ class Record(TextWrapper):
 
     def on_reset(self, result: ResetResult) -> None:
         self._write(complete=False)  # only now: a rejected reset leaves the episode running
-        # a reset without a seed goes on with a generator, and what lasts over resets is not in seed and options
+        # a reset without a seed continues with a generator, and what lasts over resets is not in seed and options
         needs_state = result.seed is None or self.has_lasting
         snapshot = parsed(self.snapshot()) if needs_state else None
         self._log = EpisodeLog(self.env, *result, snapshot)

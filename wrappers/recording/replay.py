@@ -38,7 +38,7 @@ class ReplayPolicy:
     def __call__(self, observation: Any, info: Mapping[str, Any]) -> str:
         """Return the next action."""
         if self.turn == len(self.episode.actions):
-            raise TurngymError(f"the recorded episode has {self.turn} turns, but its replay goes on after them.")
+            raise TurngymError(f"the recorded episode has {self.turn} turns, but its replay continues after them.")
         if self.strict and isinstance(observation, str) and observation != self.episode.observations[self.turn]:
             raise TurngymError(
                 f"the replay shows {observation[:60]!r} before turn {self.turn + 1}, but the recorded episode showed "

@@ -57,7 +57,7 @@ class TaskSampler:
                 f"a task sampler needs whole numbers with 1 <= min_episodes <= window, got {min_episodes} and {window}."
             )
         if not 0 <= explore <= 1:
-            raise ConfigError(f"explore of a task sampler must lie in [0, 1], got {explore}.")
+            raise ConfigError(f"explore of a task sampler must be in [0, 1], got {explore}.")
         self.low, self.high = low, high
         self.window, self.min_episodes, self.explore = window, min_episodes, explore
         self._known = frozenset(self.tasks)

@@ -84,7 +84,7 @@ def tool_of(given: Callable[..., Any] | Tool | str) -> Tool:
     properties, required = {}, []
     for key, parameter in signature.parameters.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-            raise ConfigError(f"the tool {name} takes {str(parameter)!r}: every argument needs a name of its own.")
+            raise ConfigError(f"the tool {name} takes {str(parameter)!r}: every argument needs a unique name.")
         properties[key] = schema_of(hints.get(key), f"the argument {key!r} of the tool {name}")
         if key in told:
             properties[key] = {**properties[key], "description": told[key]}

@@ -52,7 +52,7 @@ def linked(request: CallRequest, heads: Mapping[str, Sequence[SampledCall]], ren
         messages, keys, prefill = messages[:-1], keys[:-1], messages[-1].text
     about = (keys[-1], key, messages[-1].text if messages else "", prefill)
     cut = _sampled(heads.get(key, ()), prefill) if request.prefill else None
-    if cut is not None and cut.stop == "length":  # the client lets an answer go on that was cut off
+    if cut is not None and cut.stop == "length":  # the client lets an answer continue that was cut off
         return Linked(cut.ids, "extended", cut, len(cut.ids), *about)
     for end in range(len(messages), 0, -1):
         parent = _sampled(heads.get(keys[end], ()), messages[end - 1].text)

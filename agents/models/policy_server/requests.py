@@ -157,7 +157,7 @@ def _order(prompt: tuple[int, ...], given: Mapping[str, Any], name: str, limits:
         raise Refused(f"a prompt of {len(prompt)} tokens and {most} new ones are more than the {limits.longest} served")
     temperature, top_p = _number(given, "temperature", 0.0, 100.0, 1.0), _number(given, "top_p", 0.0, 1.0, 1.0)
     if top_p == 0:
-        raise Refused('"top_p" must lie in (0, 1]')
+        raise Refused('"top_p" must be in (0, 1]')
     stop = given.get("stop_token_ids")
     return Order(
         prompt=prompt,

@@ -159,7 +159,7 @@ class ServedWeights:
         largest = _LARGEST_HEADER + 8 * sum(tensor.numel() for tensor in self.model.network.state_dict().values())
         try:
             if self.folder is None or not file.resolve().is_relative_to(self.folder):
-                raise ValueError("it lies outside of the server's --weights-folder")
+                raise ValueError("it is outside the server's --weights-folder")
             require_file(file, largest)
         except (OSError, ValueError, RuntimeError) as error:
             raise Refused(f"{file.name} of {file.parent.name} is not read: {error}"[:300]) from error

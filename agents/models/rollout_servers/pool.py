@@ -226,8 +226,8 @@ class ServerPool:
         """Return why no server can be used."""
         reasons = "; ".join(f"{member.server.url}: {member.reason}" for member in self.members)
         return (
-            f"no server can be used ({reasons}). Look at their logs; when they answer again, --resume goes on with the "
-            "last checkpoint."
+            f"no server can be used ({reasons}). Look at their logs; when they answer again, --resume continues from "
+            "the last checkpoint."
         )
 
     def lose(self, member: Member, failure: CallFailed, server: PolicyClient | None = None) -> None:

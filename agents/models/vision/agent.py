@@ -112,8 +112,8 @@ class VisionAgent(ModelAgent):
         limit = min(self.prompt.max_prompt_tokens, room)
         if len(whole) > limit:
             raise PromptTooLong(
-                f"a prompt has {len(whole)} tokens with its {len(seen)} pictures, more than {limit}: raise "
-                "max_prompt_tokens, or use prompt mode 'window', which shows one picture.",
+                f"a prompt has {len(whole)} tokens with its {len(seen)} images, more than {limit}: raise "
+                "max_prompt_tokens, or use prompt mode 'window', which shows one image.",
                 len(whole),
                 limit,
             )

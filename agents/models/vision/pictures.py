@@ -169,13 +169,13 @@ def picture_inputs(config: PretrainedConfig, source: str, tokenizer: PreTrainedT
     if family is None:
         known = ", ".join(sorted(FAMILIES))
         raise ModelError(
-            f"{source} is a model with pictures of the type {config.model_type}; known here are {known}. Serve it with "
+            f"{source} is a vision model of the type {config.model_type}; known here are {known}. Serve it with "
             "vLLM, and play with openai:MODEL@URL."
         )
     try:
         import PIL  # noqa: F401
     except ImportError as error:
-        raise MissingExtra('models with pictures need the package pillow: pip install "turngym[train]".') from error
+        raise MissingExtra('models with images need the package pillow: pip install "turngym[train]".') from error
     try:
         processor = AutoImageProcessor.from_pretrained(source, backend="pil")
     except Exception as error:  # untrusted file: anything may be raised
@@ -184,7 +184,7 @@ def picture_inputs(config: PretrainedConfig, source: str, tokenizer: PreTrainedT
         return family(config, processor, tokenizer)
     except (AttributeError, KeyError, TypeError) as error:
         raise ModelError(
-            f"{source} does not say which tokens stand for a picture ({error}): its config.json needs image_token_id, "
+            f"{source} does not define the tokens of an image ({error}): its config.json needs image_token_id, "
             "and its tokenizer the marks of its family."
         ) from error
 

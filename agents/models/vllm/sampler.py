@@ -136,8 +136,8 @@ class VllmSampler:
         stale = self.stale(whole)
         if stale:
             raise ModelError(
-                f"vLLM goes on with the old weights of {', '.join(stale[:3])}{' and others' if stale[3:] else ''}: "
-                "generate with the backend transformers, or start vLLM anew from a saved folder."
+                f"vLLM continues with the old weights of {', '.join(stale[:3])}{' and others' if stale[3:] else ''}: "
+                "generate with the backend transformers, or restart vLLM from a saved folder."
             )
 
     def _reload(self, weights: Mapping[str, Tensor]) -> None:

@@ -32,7 +32,7 @@ PATHS = {
     ("get", "/metadata"): "Name and description of the environment, and its instructions.",
     ("get", "/schema"): "JSON schemas of action, observation and state.",
     ("get", "/openapi.json"): "This document.",
-    ("post", "/reset"): "Begin an episode; with a session_id, POST /step goes on with it.",
+    ("post", "/reset"): "Begin an episode; with a session_id, POST /step continues with it.",
     ("post", "/step"): "Take a turn in the episode of a session_id.",
     ("get", "/state"): "The episode of ?session_id=, and how many turns it has taken.",
     ("post", "/mcp"): "JSON-RPC; the environment offers no tools.",

@@ -41,7 +41,7 @@ class Limits:
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 10**6:
-                raise ConfigError(f"the limit {name} of a sandbox must lie between 0 and a million, got {value!r}.")
+                raise ConfigError(f"the limit {name} of a sandbox must be between 0 and a million, got {value!r}.")
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ def test_an_agent_that_cannot_be_told_of_earlier_turns_says_so() -> None:
     vector = sokoban_vector(2)
     whole = rollout(vector, Forgetful(), group_specs(1, 1), snapshots=True)
     assert len(rollout(vector, Forgetful(), branches(whole, 0))) == 1, "the beginning needs no memory"
-    with pytest.raises(ConfigError, match="Forgetful cannot go on from the middle of an episode"):
+    with pytest.raises(ConfigError, match="Forgetful cannot continue from the middle of an episode"):
         rollout(vector, Forgetful(), branches(whole, 1))
     assert rollout(vector, make_agent("expert"), branches(whole, 1))[0].success == 1
     assert not rollout(vector, make_agent("random"), branches(whole, 1))[0].fault

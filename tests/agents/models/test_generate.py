@@ -106,7 +106,7 @@ def test_every_part_of_the_sampling_key_counts(key: tuple[int, int, int, int]) -
     ("settings_", "message"),
     [
         ({"temperature": -1.0}, "temperature must be 0"),
-        ({"top_p": 0.0}, r"top_p must lie in \(0, 1\], got 0.0"),
+        ({"top_p": 0.0}, r"top_p must be in \(0, 1\], got 0.0"),
         ({"max_new_tokens": 0}, "max_new_tokens must be at least 1, got 0"),
     ],
 )

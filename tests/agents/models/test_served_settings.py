@@ -32,12 +32,12 @@ SETTINGS_THAT_CONTRADICT_EACH_OTHER_ARE: list[tuple[dict[str, Any], str]] = [
     ({"sampler": "vllm-server", "servers": (URL, URL)}, "named twice"),
     ({"sampler": "vllm-server", "servers": ("127.0.0.1:8000",)}, "must be like http://"),
     ({"sampler": "vllm-server", "start_servers": -1}, r"a whole number in \[0, 1024\], got -1"),
-    ({"sampler": "vllm-server", "servers": (URL,), "refresh_every": 2}, "the weights of now"),
+    ({"sampler": "vllm-server", "servers": (URL,), "refresh_every": 2}, "always gets the current weights"),
     (
         {"sampler": "vllm-server", "servers": (URL,), "schedule": "async", "served": ServedConfig(sleep=1)},
         "cannot sample then",
     ),
-    ({"sampler": "vllm-server", "servers": (URL,), "ray": RayConfig(workers=1)}, "models of their own"),
+    ({"sampler": "vllm-server", "servers": (URL,), "ray": RayConfig(workers=1)}, "have their own models"),
     (
         {"sampler": "vllm-server", "start_servers": 2, "served": ServedConfig(devices=(1,))},
         "2 servers of 1 GPUs each need 2 devices, got 1",

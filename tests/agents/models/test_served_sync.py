@@ -89,7 +89,7 @@ def test_a_server_that_returns_gets_weights_of_gpus_from_files(tmp_path: Path) -
     sync.publish("a", WEIGHTS)
     sync.settle()
     with scripted_servers(1) as (server,):
-        with pytest.raises(CallFailed, match="with the next hand-over"):
+        with pytest.raises(CallFailed, match="with the next weight sync"):
             told(sync, server, "a")
         missing = True
         sync.publish("b", WEIGHTS)

@@ -132,7 +132,7 @@ def test_the_text_beside_a_picture_may_be_left_out(model: LanguageModel) -> None
 
 def test_a_picture_that_does_not_fit_ends_the_episode(model: LanguageModel) -> None:
     decision = agent_of(model, max_prompt_tokens=80).act([ask(0, picture(0, 128, 128))])[0]
-    assert "with its 1 pictures, more than 80" in decision.too_long
+    assert "with its 1 images, more than 80" in decision.too_long
 
 
 def test_a_saved_model_sees_the_same(either: LanguageModel, tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_tokenizer_without_the_marks_of_its_family_is_refused(tmp_path: Path) 
     model = square_model()
     model.save(tmp_path)
     build_tokenizer(["a door"], 300).save_pretrained(tmp_path)
-    with pytest.raises(ModelError, match="does not say which tokens stand for a picture"):
+    with pytest.raises(ModelError, match="does not define the tokens of an image"):
         load_model(str(tmp_path))
 
 

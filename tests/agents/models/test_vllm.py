@@ -184,7 +184,7 @@ def test_an_update_of_one_step_is_seen(sampler: VllmSampler, model: LanguageMode
 
 
 def test_a_head_that_silently_stays_is_seen(sampler: VllmSampler, other: LanguageModel) -> None:
-    """The fault itself, planted: without the head by its own name, vLLM goes on with the old one and says nothing."""
+    """The fault itself, planted: without the head by its own name, vLLM continues with the old one and says nothing."""
     whole = dict(other.network.state_dict())
     headless = {name: tensor for name, tensor in whole.items() if name != "lm_head.weight"}
     sampler._reload(headless)

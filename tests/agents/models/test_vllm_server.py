@@ -145,7 +145,7 @@ def test_a_server_that_dies_costs_no_episode_and_one_that_is_back_is_gone_on_wit
             process.kill()
             process.communicate()
     assert running[0].returncode == 2
-    assert "The server has stopped answering" in told and "--resume goes on" in told and "Traceback" not in told
+    assert "The server has stopped answering" in told and "--resume continues" in told and "Traceback" not in told
 
     before = {out: rows(out) for out in (stops, dies)}
     assert all(0 < len(kept) < EPISODES for kept in before.values())

@@ -141,7 +141,7 @@ def test_a_summary_that_never_comes_is_told_as_turns_left_out() -> None:
         )
         assert decisions[-1].action == "up" and "left out.)" in said(server)[1][1]
         lost = [d.usage.lost for d in decisions if d.usage]
-        assert sum(lost) == sum(len(d.notes) for d in decisions) > 0, "counted, and the episode goes on"
+        assert sum(lost) == sum(len(d.notes) for d in decisions) > 0, "counted, and the episode continues"
 
 
 TRIES = (

@@ -91,7 +91,7 @@ def test_a_server_that_dies_stops_the_evaluation_and_resume_goes_on(
         agent = f"openai:m@{server.url}"
         assert main([*words, "--agent", agent, "--out", str(out)]) == 2
         err = capsys.readouterr().err
-        assert "The server has stopped answering" in err and "--resume goes on with them" in err
+        assert "The server has stopped answering" in err and "--resume continues with them" in err
         kept = (out / "episodes.jsonl").read_text().splitlines()
         assert 0 < len(kept) < 12
         state["left"], server.is_gone = 10**6, False

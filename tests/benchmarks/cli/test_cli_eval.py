@@ -157,7 +157,7 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path, capsys: pyt
     (tmp_path / "mine.txt").write_text("mine")
     assert main(["eval", GUESS, "--agent", "expert", "--episodes", "2", "--out", str(tmp_path)]) == 2
     shown = capsys.readouterr()
-    way_out = "--resume goes on with the evaluation in it, or pass another folder as --out."
+    way_out = "--resume continues with the evaluation in it, or pass another folder as --out."
     assert shown.err == f"error: {tmp_path} exists already and is not empty: {way_out}\n"
     assert not shown.out and [file.name for file in tmp_path.iterdir()] == ["mine.txt"]
 
@@ -234,7 +234,7 @@ def test_a_wrong_module_is_explained(
         ([GUESS, "--agent", "random", "--episodes", "101"], "has 100 instances, fewer than the 101 asked for"),
         ([GUESS, "--agent", "random", "--num-envs", "0"], "--num-envs must be at least 1, got 0."),
         ([GUESS, "--agent", "random", "--temperature", "-1"], "--temperature must be 0 or more, got -1.0."),
-        ([GUESS, "--agent", "random", "--top-p", "0"], "--top-p must lie above 0"),
+        ([GUESS, "--agent", "random", "--top-p", "0"], "--top-p must be above 0"),
         ([GUESS, "--agent", "random", "--max-new-tokens", "0"], "--max-new-tokens must be at least 1"),
         ([GUESS, "--agent", "random", "--prompt", "histroy=3"], "has no option 'histroy'. Did you mean 'history'?"),
         (["textgames", "--agent", "random", "--option", "high=3"], "has its own options and split"),

@@ -16,7 +16,7 @@ GAME = "turngym/GuessTheNumber-v0"
     ("words", "message"),
     [
         (["turngym/GuesTheNumber-v0"], "Did you mean 'turngym/GuessTheNumber-v0'?"),
-        ([GAME, "--port", "70000"], "--port must lie between 0 and 65535"),
+        ([GAME, "--port", "70000"], "--port must be between 0 and 65535"),
         ([GAME, "--host", "0.0.0.0"], "pass a token that clients have to send"),
         ([GAME, "--max-sessions", "0"], "max_sessions of a server must be greater than 0"),
         ([GAME, "--idle-seconds", "-1"], "idle_seconds of a server must be greater than 0"),

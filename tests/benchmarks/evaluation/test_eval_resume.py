@@ -1,4 +1,4 @@
-"""An evaluation that is killed goes on where it was: no finished episode is played again, and the results are equal."""
+"""A killed evaluation continues where it was: no finished episode is played again, and the results are equal."""
 
 import json
 import os
@@ -147,7 +147,7 @@ def test_an_interrupt_keeps_what_is_finished_and_says_so(
     words = ["eval", "turngym/FrozenLake-v0", "--agent", "module:tired_agents.Tired", "--episodes", "8"]
     words += ["--num-envs", "2"]
     assert main([*words, "--out", str(tmp_path / "out")]) == 130
-    assert f"{tmp_path / 'out'} keeps the finished episodes: --resume goes on" in capsys.readouterr().err
+    assert f"{tmp_path / 'out'} keeps the finished episodes: --resume continues" in capsys.readouterr().err
     kept = lines(tmp_path / "out" / "episodes.jsonl")
     assert 0 < len(kept) < 8
     assert main([*words, "--out", str(tmp_path / "out"), "--resume"]) == 0
@@ -225,7 +225,7 @@ def test_a_folder_with_something_else_is_no_evaluation(tmp_path: Path, capsys: p
     assert resumed(tmp_path) == 2
     assert f"{tmp_path} holds no evaluation to resume" in capsys.readouterr().err
     assert main(["eval", "turngym/FrozenLake-v0", "--agent", "random", "--resume"]) == 2
-    assert "--resume goes on with what a folder holds: pass the folder as --out." in capsys.readouterr().err
+    assert "--resume continues with what a folder holds: pass the folder as --out." in capsys.readouterr().err
 
 
 def row(task: int, **more: Any) -> dict[str, Any]:
@@ -272,7 +272,7 @@ def test_what_a_player_says_comes_back_as_it_was(tmp_path: Path) -> None:
 def test_what_a_kill_left_before_the_first_file_was_whole_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / f".config.json.{os.getpid()}.tmp").write_text("{")
     EvaluationFolder(tmp_path, CONFIG, {}).close()
-    with pytest.raises(RunFolderExists, match="--resume goes on with the evaluation in it"):
+    with pytest.raises(RunFolderExists, match="--resume continues with the evaluation in it"):
         EvaluationFolder(tmp_path, CONFIG, {})
     with pytest.raises(ConfigError, match=r"has suite\.name"):
         EvaluationFolder(tmp_path, {**CONFIG, "suite": {"name": "t"}}, {}, resume=True)

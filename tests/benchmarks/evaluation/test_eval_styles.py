@@ -18,7 +18,7 @@ WORDS = ["--option", "high=8", "--option", "max_turns=4", "--episodes", "6", "--
 
 
 def learner(body: Body) -> Reply:
-    """Guess one number for as long as the game goes on, and in each try the one after those that were noted."""
+    """Guess one number for as long as the game continues, and in each try the one after those that were noted."""
     system, last = body["messages"][0]["content"], body["messages"][-1]["content"]
     if "did not solve the task" in last:
         number = re.findall(r"<action>(\d+)</action>", last)[-1]

@@ -107,9 +107,9 @@ def test_a_game_of_roles_is_told_by_side_and_by_role(tmp_path: Path) -> None:
 def test_damaged_results_are_refused_with_the_way_out(played: Path, tmp_path: Path) -> None:
     broken = results_of(played)
     del broken["players"]["random"]["usage"]
-    with pytest.raises(ConfigError, match="writes it anew"):
+    with pytest.raises(ConfigError, match="rewrites it"):
         tournament_page(sound_tournament(copy(played, tmp_path / "a", broken)))
-    with pytest.raises(ConfigError, match="writes it anew"):
+    with pytest.raises(ConfigError, match="rewrites it"):
         tournament_page(sound_tournament(copy(played, tmp_path / "b", {**broken, "win_matrix": 3})))
     for content, message in (("[]", "expected a table"), ("{", "no JSON"), ('{"a": NaN}', "no JSON")):
         (tmp_path / "a" / "results.json").write_text(content)

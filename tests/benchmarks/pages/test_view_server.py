@@ -188,7 +188,7 @@ def _held(page: str | Path, name: str) -> Any:
     ("words", "reason"),
     [
         (["{run}", "--episodes", "-1"], "--episodes must be 0 or more"),
-        (["{run}", "--port", "70000"], "--port must lie in"),
+        (["{run}", "--port", "70000"], "--port must be in"),
         (["{run}", "--task", "a b"], "--task takes one word"),
         (["{run}/missing"], "there is nothing at"),
         (["{run}", "{run}/missing"], "there is nothing at"),

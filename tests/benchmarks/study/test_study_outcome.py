@@ -203,7 +203,7 @@ def test_two_processes_share_a_study_and_one_of_them_is_killed(tmp_path: Path) -
     while not (folder / "two-seed0" / "config.json").exists():
         assert first.poll() is None and second.poll() is None
         time.sleep(0.05)
-    first.kill()  # its run goes on, and is waited for
+    first.kill()  # its run continues, and is waited for
     first.wait()
     out, err = second.communicate(timeout=240)
     assert second.returncode == 0, err

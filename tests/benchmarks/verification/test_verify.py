@@ -283,6 +283,6 @@ def test_what_is_no_submission_is_refused(tmp_path: Path, capsys: pytest.Capture
         load_submission(tmp_path)
     assert not verify(tmp_path).is_accepted, "a tournament can be checked, this one lacks its files"
     assert main(["verify", str(tmp_path), "--replay", "5"]) == 2
-    assert "--replay must lie in [0, 1], got 5.0." in capsys.readouterr().err
+    assert "--replay must be in [0, 1], got 5.0." in capsys.readouterr().err
     assert main(["verify", str(tmp_path), "--seed", "-1"]) == 2
     assert "--seed must be 0 or more, got -1." in capsys.readouterr().err

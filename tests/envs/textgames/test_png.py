@@ -43,5 +43,5 @@ def test_a_picture_that_is_a_view_of_another_is_written_as_it_looks() -> None:
 
 @pytest.mark.parametrize("picture", [np.zeros((2, 2), np.uint8), np.zeros((2, 2, 4), np.uint8), np.zeros((2, 2, 3))])
 def test_what_is_no_picture_is_refused(picture: "np.ndarray[tuple[int, ...], np.dtype[np.uint8]]") -> None:
-    with pytest.raises(ValueError, match=r"a picture is a uint8 array \[H, W, 3\], got "):
+    with pytest.raises(ValueError, match=r"an image is a uint8 array \[H, W, 3\], got "):
         png(picture)

@@ -167,7 +167,7 @@ def test_a_thousand_calls_leave_nothing_behind(sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize("limits", [{"wall_seconds": 0}, {"memory_mib": -1}, {"processes": True}, {"output_kib": 1e9}])
 def test_limits_out_of_range_are_refused(limits: dict[str, float]) -> None:
-    with pytest.raises(ConfigError, match="must lie between"):
+    with pytest.raises(ConfigError, match="must be between"):
         Limits(**limits)  # type: ignore[arg-type]
 
 

@@ -62,7 +62,7 @@ def test_what_is_no_tool_is_refused() -> None:
     def bare(x) -> None: ...  # type: ignore[no-untyped-def]
 
     for given_tool, told in (
-        (many, "every argument needs a name"),
+        (many, "every argument needs a unique name"),
         (bare, "needs a type"),
         ("tool_examples:nothing", "there is no tool"),
         ("no_such_module:x", "there is no tool"),

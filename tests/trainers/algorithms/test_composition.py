@@ -13,7 +13,7 @@ from turngym.trainers.core.algorithm import Need
 
 BASES = sorted(name for name in ALGORITHMS if not issubclass(ALGORITHMS[name], Modifier))
 CRITICS = [name for name in BASES if Need.VALUES in build(name).needs]
-OWN_RATIO = {"gmpo": "has a turn-level ratio of its own", "archer": "ratio"}
+OWN_RATIO = {"gmpo": "has its own turn-level ratio", "archer": "ratio"}
 """Methods whose ratio is the method itself, or that have none with their default settings: another one is refused."""
 WITH_CLIP = [name for name in BASES if name != "archer"]
 MODIFIERS = ("turn_is", "s_ppo", "st_ppo", "epo", "mmd", "tis", "icepop", "mis")

@@ -159,7 +159,7 @@ def weights(module: torch.nn.Module | None) -> Tensor:
 
 @pytest.mark.parametrize("rank", [0, 2])
 def test_the_magnet_becomes_the_policy_that_an_iteration_was_played_with(rank: int, tmp_path: Path) -> None:
-    """With adapters too; and a learner that goes on from a checkpoint has the magnet of the one that wrote it."""
+    """With adapters too; and a learner that continues from a checkpoint has the magnet of the one that wrote it."""
     learner = learner_of(rank, refresh_every=2)
     first = weights(learner.reference).clone()
     before = []

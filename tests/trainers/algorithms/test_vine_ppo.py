@@ -189,10 +189,12 @@ def test_values_are_what_the_real_environment_pays_from_there_to_the_end(tmp_pat
 @pytest.mark.parametrize("name", ["vine_ppo", "arpo", "arpo+epo"])
 def test_games_between_seats_do_not_branch_and_say_so(name: str) -> None:
     config = TrainConfig(env="turngym/KuhnPoker-v0", env_options={}, algorithm=name)
-    with pytest.raises(ConfigError, match=rf"^{name.replace('+', '.')} goes on from the middle of episodes, and games"):
+    with pytest.raises(
+        ConfigError, match=rf"^{name.replace('+', '.')} branches from the middle of episodes, and games"
+    ):
         build_algorithm(config)
     task = GameTask(replace(config, algorithm="grpo"))
-    with pytest.raises(ConfigError, match=r"GameTask cannot go on from the middle of an episode\. Take a"):
+    with pytest.raises(ConfigError, match=r"GameTask cannot continue from the middle of an episode\. Take a"):
         task.branch(small_model(), 0, [], 0)
 
 
@@ -206,7 +208,7 @@ def test_an_environment_that_cannot_save_its_state_is_refused_in_words() -> None
     finally:
         task.close()
     assert str(caught.value) == (
-        "vine_ppo goes on from the middle of episodes, and turngym/NumberLine-v0 cannot save its state (a live web "
+        "vine_ppo branches from the middle of episodes, and turngym/NumberLine-v0 cannot save its state (a live web "
         "page cannot be saved). Take a method without snapshots, such as ppo or grpo."
     )
 

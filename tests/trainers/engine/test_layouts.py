@@ -204,7 +204,7 @@ def test_flash_attention_takes_no_tree() -> None:
 def test_sequences_with_pictures_have_rows_of_their_own(layout: Layout) -> None:
     """Equal placeholders may stand for different pictures."""
     seeing = replace(row([1, 2, 3], [1]), pictures=(b"png",))
-    with pytest.raises(ConfigError, match=r"pictures have no layout .*--update\.layout rows"):
+    with pytest.raises(ConfigError, match=r"images do not support the layout .*--update\.layout rows"):
         layout.lay_out([seeing], CPU)
 
 

@@ -77,5 +77,7 @@ def test_the_check_of_layouts_lets_packed_pictures_pass(model: LanguageModel) ->
 
 
 def test_a_tree_of_pictures_is_refused_before_anything_is_played() -> None:
-    with pytest.raises(ConfigError, match=r"pictures have no layout tree: pass --update\.layout rows or packed"):
+    with pytest.raises(
+        ConfigError, match=r"images do not support the layout tree: pass --update\.layout rows or packed"
+    ):
         Learner(embedded_model(), build("grpo"), UpdateConfig(layout="tree"))

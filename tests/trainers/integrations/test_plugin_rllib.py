@@ -87,7 +87,7 @@ def test_every_agent_has_the_spaces_that_rllib_asks_for() -> None:
     [
         ({}, ConfigError, "env_config needs 'game_id'"),
         ({"game_id": "turngym/KuhnPokr-v0"}, UnknownName, "KuhnPoker"),
-        ({"game_id": GAMES[0], "encoding": "image"}, ConfigError, "games between seats show no pictures"),
+        ({"game_id": GAMES[0], "encoding": "image"}, ConfigError, "multi-agent games show no images"),
         ({"game_id": GAMES[0], "features": 0}, ConfigError, "features must be a whole number"),
     ],
 )

@@ -43,7 +43,7 @@ def tokenizer(path: Path) -> PreTrainedTokenizerFast:
 
 @cache
 def end_of_answer(path: Path) -> str:
-    """Return the first mark after an answer in a conversation that goes on."""
+    """Return the first mark after an answer in a conversation that continues."""
     template = ChatTemplate(tokenizer(path), PromptConfig())
     for said in (ANSWER, f"<think>\n-\n</think>\n\n{ANSWER}"):
         try:

@@ -1,4 +1,4 @@
-"""Out of memory: the run stops with a diagnosis that names the settings to change, and goes on with them."""
+"""Out of memory: the run stops with a diagnosis that names the settings to change, and continues with them."""
 
 import json
 from dataclasses import replace
@@ -31,8 +31,8 @@ def test_an_update_without_memory_stops_with_advice_and_goes_on(device: str, tmp
     assert (found["kind"], found["phase"], found["iteration"], found["lost_iterations"]) == ("memory", "update", 3, 0)
     assert ("can't allocate memory" if device == "cpu" else "CUDA out of memory") in found["what"]
     assert found["advice"] == [
-        "go on with --resume --update.gradient-checkpointing: layers keep their input only",
-        "go on with --resume --update.max-micro-batch-tokens 1024 (it is 2048)",
+        "continue with --resume --update.gradient-checkpointing: layers keep their input only",
+        "continue with --resume --update.max-micro-batch-tokens 1024 (it is 2048)",
         "--lora-rank 32 in a new run: gradients and states of the optimiser for adapters alone",
     ]
     assert all(advice in str(caught.value) for advice in found["advice"])
@@ -49,7 +49,7 @@ def test_an_update_without_memory_stops_with_advice_and_goes_on(device: str, tmp
 def test_advice_names_what_is_not_done_yet() -> None:
     config = replace(TINY, lora_rank=8, update=replace(TINY.update, gradient_checkpointing=True))
     assert memory_advice(config, "update", "cuda") == (
-        "go on with --resume --update.max-micro-batch-tokens 8192 (it is 16384)",
+        "continue with --resume --update.max-micro-batch-tokens 8192 (it is 16384)",
     )
     (fewer, shorter) = memory_advice(TINY, "rollout", "cpu")
     assert "--rollout.num-envs 3 (it is 6)" in fewer

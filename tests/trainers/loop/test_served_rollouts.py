@@ -114,7 +114,7 @@ def test_the_run_stops_where_no_server_takes_the_weights(base: Path, tmp_path: P
 def test_a_server_of_another_model_is_found_on_the_probe(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It says that it has taken the weights, and goes on with its own."""
+    """It says that it has taken the weights, and continues with its own."""
     monkeypatch.setattr(PolicyClient, "call_workers", lambda self, method, timeout, **arguments: None)
     with pytest.raises((RunStopped, TurngymError), match="it computes with other weights than it was given"):
         run_with_servers(base, tmp_path, replace(RUN, seed=1))

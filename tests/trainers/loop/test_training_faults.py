@@ -1,4 +1,4 @@
-"""Faults injected into real runs: each goes on, or stops cleanly with a checkpoint and a diagnosis, nothing lost."""
+"""Faults injected into real runs: each continues, or stops cleanly with a checkpoint and a diagnosis, nothing lost."""
 
 import importlib.util
 from collections.abc import Mapping
@@ -76,7 +76,7 @@ def test_an_interrupt_in_mid_iteration_is_diagnosed_and_resumed(whole: list[dict
     assert not train(config, folder, watch=at(tmp_path / "marker", 0)).finished
     found = diagnosis(folder)
     assert (found["kind"], found["iteration"], found["lost_iterations"]) == ("interrupt", 2, 0)
-    assert found["advice"] == ["go on with --resume"]
+    assert found["advice"] == ["continue with --resume"]
     assert_goes_on_to(whole, config, folder)
 
 

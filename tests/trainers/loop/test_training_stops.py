@@ -91,6 +91,6 @@ def test_an_interrupt_outside_of_the_iterations_goes_on_too(
         patch.setattr(f"turngym.{place}", interrupt)
         assert main([*words, *run]) == 130
     out = capsys.readouterr().out
-    assert f"`turngym train --resume --run-dir '{tmp_path / 'my run'}'` goes on" in out
+    assert f"`turngym train --resume --run-dir '{tmp_path / 'my run'}'` continues" in out
     assert main(["train", "--resume", *run]) == 0
     assert len(numbers(tmp_path / "my run")) == 2 and (tmp_path / "my run" / "done").exists()

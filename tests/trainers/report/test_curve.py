@@ -121,7 +121,7 @@ def test_the_band_is_students_interval_of_the_mean_over_seeds() -> None:
 
 
 def test_the_quantiles_of_students_t_are_those_of_its_density() -> None:
-    """Integrates the density of the t distribution up to each table entry: 0.975 must lie below it."""
+    """Integrates the density of the t distribution up to each table entry: 0.975 must be below it."""
     for freedom in (1, 2, 4, 9, 30):
         log_scale = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - 0.5 * math.log(freedom * math.pi)
         x = np.linspace(0, C._STUDENT[freedom - 1], 100_001)

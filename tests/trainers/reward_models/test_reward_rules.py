@@ -173,16 +173,16 @@ def test_alpha_multiplies() -> None:
 
 WRONG_OPTIONS_ARE_NAMED: list[tuple[str, str]] = [
     ("milestones:gama=0.5", "Did you mean 'gamma'"),
-    ("milestones:gamma=2", "gamma must lie in"),
+    ("milestones:gamma=2", "gamma must be in"),
     ("milestones:gamma=high", "must be like 1.0"),
     ("milestones:zero_when=often", "no zero_when 'often'"),
     ('milestones:patterns=["("]', "no regular expression"),
     ("otc:form=pair", "'group' or 'single'"),
-    ("otc:most_calls=0", "most_calls must lie in"),
+    ("otc:most_calls=0", "most_calls must be in"),
     ("otc:most_calls=1.5", "must be like 4"),
     ("spa:outcome=luck", "outcome must be one of"),
     ("progrm:labels=people", "labels must be"),
-    ("progrm:epochs=0", "epochs must lie in"),
+    ("progrm:epochs=0", "epochs must be in"),
 ]
 
 

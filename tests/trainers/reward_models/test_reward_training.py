@@ -82,7 +82,7 @@ def test_a_task_is_rewarded_only_where_it_is_asked_for() -> None:
     task = make_task(replace(SMALL, reward_model="milestones:zero_when=never"))
     assert isinstance(task, RewardedTask) and task.has_expert
     task.close()
-    with pytest.raises(ConfigError, match="gamma must lie in"):
+    with pytest.raises(ConfigError, match="gamma must be in"):
         make_task(replace(SMALL, reward_model="milestones:gamma=3"))
 
 

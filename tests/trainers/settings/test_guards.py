@@ -124,7 +124,7 @@ def record(**values: float) -> dict[str, float]:
     [
         ("entropy", 0.5, 1e-4, "the entropy has collapsed: 0.0001 nats a token, below 0.001"),
         ("ratio", 3.0, 2e4, "importance ratios explode: the largest is 2e+04, above 1000"),
-        ("kl", 0.01, 2.0, "the policy runs away from its samples: the divergence is 2, above 1"),
+        ("kl", 0.01, 2.0, "the policy diverges from the sampler: the KL is 2, above 1"),
     ],
 )
 def test_a_limit_warns_once_after_its_patience_and_again_after_it_was_kept(
@@ -135,7 +135,7 @@ def test_a_limit_warns_once_after_its_patience_and_again_after_it_was_kept(
     assert [len(each) for each in found] == [0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1]
     assert found[5][0].startswith(words) and "3 iterations in a row" in found[5][0]
     strict = Watchdog(GuardConfig(patience=1, on_divergence="stop"))
-    with pytest.raises(DivergenceError, match=r"collapsed|explode|runs away") as caught:
+    with pytest.raises(DivergenceError, match=r"collapsed|explode|diverges") as caught:
         strict.look(record(**{name: bad}))
     assert caught.value.kind == "divergence"
     off = Watchdog(GuardConfig(patience=1, min_entropy=0, max_ratio=0, max_kl=0))
@@ -181,13 +181,13 @@ def test_settings_out_of_range_are_refused() -> None:
 
 
 def test_a_diagnosis_is_json_and_words(tmp_path: Path) -> None:
-    error = DivergenceError("the loss is not finite.", "loss", {"episode": 3, "turn": 1, "action": "go on"})
+    error = DivergenceError("the loss is not finite.", "loss", {"episode": 3, "turn": 1, "action": "continue"})
     records = [{"iteration": 6, "loss/policy": math.nan, "rollout/success": 0.25}]
     found = diagnose(error, iteration=7, phase="update", checkpoint=tmp_path / "000004", records=records)
     assert json.loads(json.dumps(found.as_json(), allow_nan=False))["last_metrics"][0]["loss/policy"] == "nan"
     words = found.in_words()
     assert "stopped in iteration 8, while it was busy with the update of the weights" in words
-    assert "episode 3, turn 1, action 'go on'" in words and "rollout/success 0.25" in words
+    assert "episode 3, turn 1, action 'continue'" in words and "rollout/success 0.25" in words
     assert "3 iterations after it are lost" in words and "--update.learning-rate" in words
 
 

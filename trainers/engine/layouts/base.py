@@ -84,7 +84,7 @@ def require_no_pictures(sequences: Sequence[Row], layout: str) -> None:
         ConfigError: One has.
     """
     if any(row.pictures for row in sequences):
-        raise ConfigError(f"prompts with pictures have no layout {layout}: pass --update.layout rows.")
+        raise ConfigError(f"prompts with images do not support the layout {layout}: pass --update.layout rows.")
 
 
 def read_places(sequences: Sequence[Row], starts: Integers) -> Integers:

@@ -88,5 +88,7 @@ def layout_for(model: LanguageModel, name: str) -> Layout:
         return layout
     seeing: dict[str, Callable[[PictureInputs, Any], Layout]] = {"rows": Pictures, "packed": PackedPictures}
     if name not in seeing:
-        raise ConfigError(f"prompts with pictures have no layout {name}: pass --update.layout {' or '.join(seeing)}.")
+        raise ConfigError(
+            f"prompts with images do not support the layout {name}: pass --update.layout {' or '.join(seeing)}."
+        )
     return seeing[name](model.pictures, model.network)

@@ -254,7 +254,7 @@ def _readable(path: Path) -> Iterator[None]:
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
         raise CheckpointError(
             f"the checkpoint {path} is empty or damaged ({type(error).__name__}: {error}): delete this folder, and "
-            "--resume goes on from the one before it."
+            "--resume continues from the one before it."
         ) from error
 
 

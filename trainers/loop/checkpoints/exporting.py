@@ -111,7 +111,7 @@ def _place(path: Path) -> tuple[Path, Path]:
     found = all_checkpoints(path / "checkpoints")
     if not found:
         raise CheckpointError(
-            f"the run in {path} has no checkpoint yet: let it train, or go on with it by "
+            f"the run in {path} has no checkpoint yet: let it train, or continue with it by "
             f"`turngym train --resume --run-dir {path}`."
         )
     return path, found[-1]

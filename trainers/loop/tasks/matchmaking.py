@@ -165,7 +165,7 @@ class Matchmaking:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CheckpointError(
                 f"the results against opponents in {path} are damaged ({type(error).__name__}): delete the file, and "
-                "the run goes on with earlier ones."
+                "the run continues with earlier ones."
             ) from error
 
 

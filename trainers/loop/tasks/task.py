@@ -97,8 +97,8 @@ class TaskSource(ABC):
             ConfigError: It cannot start in the middle of an episode.
         """
         raise ConfigError(
-            f"{type(self).__name__} cannot go on from the middle of an episode. Take a method without snapshots, such "
-            "as ppo or grpo."
+            f"{type(self).__name__} cannot continue from the middle of an episode. Take a method without snapshots, "
+            "such as ppo or grpo."
         )
 
     @abstractmethod
@@ -235,7 +235,7 @@ class EnvTask(TaskSource):
             )
         except SnapshotUnsupported as error:
             raise ConfigError(
-                f"{self.config.algorithm} goes on from the middle of episodes, and {self.config.env} cannot save its "
+                f"{self.config.algorithm} branches from the middle of episodes, and {self.config.env} cannot save its "
                 f"state ({error}). Take a method without snapshots, such as ppo or grpo."
             ) from error
 

@@ -106,7 +106,7 @@ def require(name: str, value: float, least: float, most: float) -> None:
         ConfigError: It is outside.
     """
     if not least <= value <= most:
-        raise ConfigError(f"{name} must lie in [{least:g}, {most:g}], got {value}.")
+        raise ConfigError(f"{name} must be in [{least:g}, {most:g}], got {value}.")
 
 
 def rewarded(model: RewardModel[Any], trajectories: Sequence[Trajectory]) -> list[Trajectory]:

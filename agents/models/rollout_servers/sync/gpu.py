@@ -63,7 +63,7 @@ class GpuSync(WeightSync):
             return
         with self._lock:
             if label != self._live:
-                raise CallFailed("transfer", "it gets weights with the next hand-over")
+                raise CallFailed("transfer", "it gets weights with the next weight sync")
             try:
                 self._engine(server).send_weights()
             except (RuntimeError, OSError, ValueError) as error:

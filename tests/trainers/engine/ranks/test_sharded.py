@@ -63,7 +63,7 @@ def test_a_checkpoint_goes_from_two_ranks_to_one_and_back(called: dict[str, Any]
         assert found["extra"] == [[1, {"turns_total": 3}]] * 2
         assert found["loaded"] == [0.0, 0.0] and found["back"] == 0.0, name
         assert found["damaged"].startswith("CheckpointError: the checkpoint"), found["damaged"]
-        on_two, on_one = found["went on"]
+        on_two, on_one = found["continued"]
         assert on_two == 0.0 and on_one < (0.05 if name.startswith("16 bits") else 1e-5), (name, found)
 
 

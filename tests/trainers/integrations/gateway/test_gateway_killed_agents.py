@@ -27,7 +27,7 @@ PATIENCE = 120.0
 
 
 class Numbered:
-    """A policy that writes a number of its own each time, and waits after the first answers until it may go on."""
+    """A policy that writes a number of its own each time, and waits after the first answers until it may continue."""
 
     def __init__(self, model: LanguageModel) -> None:
         self.waits, self.may_go_on = threading.Event(), threading.Event()

@@ -1,4 +1,4 @@
-"""A run of agent programs that is killed in an iteration goes on with the episodes that had finished."""
+"""A run of agent programs that is killed in an iteration continues with the episodes that had finished."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def test_first_turns_wait_for_the_newest_weights_and_others_go_on() -> None:
     sampler.may_follow.clear()
     assert [found.policy_version for found in all_of(agent, 2).values()] == [0, 0]
     agent.begin([ask(0, 1)])
-    assert len(sampler.in_flight) == 4, "while weights are handed over, episodes go on"
+    assert len(sampler.in_flight) == 4, "while weights are handed over, episodes continue"
     answer(sampler.in_flight[3], 0)
     answer(sampler.in_flight[2], 0)
     assert {key: found.policy_version for key, found in all_of(agent, 2).items()} == {(0, 1): 0, (3, 1): 0}

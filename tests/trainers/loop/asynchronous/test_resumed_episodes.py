@@ -1,4 +1,4 @@
-"""Episodes that a run was playing when it ended go on in mid-turn; batches that it had trained are trained again."""
+"""Episodes that a run was playing when it ended continue in mid-turn; batches that it had trained are trained again."""
 
 import shutil
 import time
