@@ -209,7 +209,7 @@ def test_sequences_with_pictures_have_rows_of_their_own(layout: Layout) -> None:
 
 
 def test_an_unknown_layout_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"rows, packed or tree, got 'heap'"):
+    with pytest.raises(ConfigError, match=r"'tree', got 'heap'"):
         UpdateConfig(layout="heap")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"rows, packed, tree, got 'heap'"):
         layout_of("heap")

@@ -181,13 +181,13 @@ def test_settings_out_of_range_are_refused() -> None:
 
 
 def test_a_diagnosis_is_json_and_words(tmp_path: Path) -> None:
-    error = DivergenceError("the loss is not finite.", "loss", {"episode": 3, "turn": 1, "action": "continue"})
+    error = DivergenceError("the loss is not finite.", "loss", {"episode": 3, "turn": 1, "action": "go on"})
     records = [{"iteration": 6, "loss/policy": math.nan, "rollout/success": 0.25}]
     found = diagnose(error, iteration=7, phase="update", checkpoint=tmp_path / "000004", records=records)
     assert json.loads(json.dumps(found.as_json(), allow_nan=False))["last_metrics"][0]["loss/policy"] == "nan"
     words = found.in_words()
     assert "stopped in iteration 8, while it was busy with the update of the weights" in words
-    assert "episode 3, turn 1, action 'continue'" in words and "rollout/success 0.25" in words
+    assert "episode 3, turn 1, action 'go on'" in words and "rollout/success 0.25" in words
     assert "3 iterations after it are lost" in words and "--update.learning-rate" in words
 
 
