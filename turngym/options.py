@@ -134,12 +134,14 @@ class Kind(NamedTuple):
         read: Returns the value, converted where JSON lacks the type, or ``_WRONG``; it checks the rules as well.
         rules: Further restrictions, for the message.
         is_free: Whether any text is allowed, which untrusted files may not choose.
+        default: A value known to be valid, which is not checked again.
     """
 
     noun: str
     read: Callable[[Any], Any]
     rules: tuple[Rule, ...] = ()
     is_free: bool = False
+    default: Any = _WRONG
 
     @property
     def choices(self) -> tuple[Any, ...]:
@@ -177,6 +179,8 @@ class Options:
     def __post_init__(self) -> None:
         for name, kind in kinds(type(self)).items():
             value = getattr(self, name)
+            if value is kind.default:
+                continue
             try:
                 found = kind.read(value)
             except OptionError as error:  # of options inside of these
@@ -278,7 +282,11 @@ def kinds(cls: type[Options]) -> Mapping[str, Kind]:
     if found is None:
         hints = get_type_hints(cls, include_extras=True)
         fields = dataclasses.fields(cls)
-        found = {field.name: kind_of(hints[field.name]) for field in fields}
+        found = {}
+        for field in fields:
+            kind = kind_of(hints[field.name])
+            is_valid = kind.read(field.default) is field.default
+            found[field.name] = kind._replace(default=field.default) if is_valid else kind
         cls._required = frozenset(field.name for field in fields if default_of(field) is dataclasses.MISSING)
         cls._kinds = found
     return found
