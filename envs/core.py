@@ -136,7 +136,6 @@ class TextEnv(SnapshotEnv[ObsT]):
 
     options: Options
     __slots__ = ("action_space", "observation_space", "options", "render_mode", "split")
-    _also_takes = (("env_id", "", "str"), ("render_mode", None, "str | None"))
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012  (gymnasium declares it so)
     state: JSONValue = None
     """State of the episode, unless the environment overrides ``save_state`` and ``load_state``."""

@@ -175,10 +175,8 @@ class _Signature:
             raise AttributeError("__signature__")  # then Python reads the class's own constructor
         found: inspect.Signature | None = owner.__dict__.get("_signature")
         if found is None:
-            others = [
-                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-                for name, default, annotation in owner._also_takes
-            ]
+            taken = inspect.signature(owner.__init__).parameters.values()
+            others = [each for each in taken if each.kind is each.KEYWORD_ONLY]
             owner._signature = found = inspect.Signature([*owner.Options.parameters(), *others])
         return found
 
@@ -200,9 +198,7 @@ class Configured(Declared):
     __signature__ = _Signature()
     _signature: ClassVar[inspect.Signature]
     _constructor: ClassVar[Callable[..., None] | None] = None
-    """The constructor that takes the declared options."""
-    _also_takes: ClassVar[tuple[tuple[str, Any, str], ...]] = ()
-    """Name, default and annotation of what that constructor takes besides."""
+    """The constructor that takes the declared options, and keywords of its own."""
     options: BaseOptions
     settings: Mapping[str, Any]
     """The options that this object was made with, defaults included."""
