@@ -301,7 +301,11 @@ def attribute_docs(cls: type[Options]) -> dict[str, str]:
     """Return the text below each field of a class and its bases; it reads the source, so only for docs and help."""
     found: dict[str, str] = {}
     for base in reversed(cls.__mro__[:-2]):
-        body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0].body  # type: ignore[attr-defined]  # a class
+        try:
+            source = inspect.getsource(base)
+        except OSError:  # the source is not installed
+            continue
+        body = ast.parse(textwrap.dedent(source)).body[0].body  # type: ignore[attr-defined]  # a class
         for line, after in pairwise(body):
             match line, after:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):

@@ -11,15 +11,19 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import gymnasium
+from gymnasium.envs.registration import load_env_creator
 from rich import box
 from rich.markup import escape
 from rich.table import Table
 from tyro.conf import Positional
 
-from turngym.benchmarks.cli.options.parsing import parse, text_env_ids
+from turngym.benchmarks.cli.options.parsing import find_env, parse, text_env_ids
 from turngym.entries import shortened
+from turngym.envs.settings import Configured
+from turngym.options import attribute_docs
 from turngym.plugins import OURS, Plugin, load_plugins, origin
 from turngym.registry import Registry
+from turngym.signatures import constructor_signature
 from turngym.terminal.console import Console
 from turngym.terminal.output import print_json
 
@@ -43,6 +47,8 @@ Row = dict[str, Any]
 @dataclass(frozen=True)
 class Arguments:
     """List available components with their origin, requirements and installation status.
+
+    With the id of an environment, such as ``turngym list turngym/Sokoban-v0``, list its options.
 
     Args:
         kind: Kind of component to list.
@@ -180,8 +186,47 @@ KINDS: dict[str, Callable[[], list[Row]]] = {
 }
 
 
+def options_of(name: str) -> list[Row]:
+    """Return the options of an environment: name, allowed values, default and meaning."""
+    spec = gymnasium.spec(find_env(name))
+    creator: Any = load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
+    is_declared = isinstance(creator, type) and issubclass(creator, Configured) and creator.takes_declared()
+    allowed = creator.declared_kinds() if is_declared else {}
+    texts = attribute_docs(creator.Options) if is_declared else {}
+    signature = constructor_signature(creator) if isinstance(creator, type) else inspect.signature(creator)
+    return [
+        {
+            "name": each.name,
+            "value": allowed[each.name].words if each.name in allowed else "",
+            "default": None if each.default is each.empty else repr(spec.kwargs.get(each.name, each.default)),
+            "meaning": texts.get(each.name, "").replace("``", ""),
+        }
+        for each in signature.parameters.values()
+        if each.name not in ("env_id", "render_mode") and each.kind is not each.VAR_KEYWORD
+    ]
+
+
+def _show_options(name: str, as_json: bool) -> int:
+    rows = options_of(name)
+    if as_json:
+        print_json({name: rows})
+        return 0
+    table = Table(title=escape(name), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in ("option", "value", "default"):
+        table.add_column(column)
+    table.add_column("meaning", ratio=1)
+    for row in rows:
+        table.add_row(*(escape(str(row[key] or "")) for key in ("name", "value", "default", "meaning")))
+    Console(highlight=False).print(table)
+    return 0
+
+
 def main(argv: Sequence[str]) -> int:
     """Print the tables."""
+    names = [word for word in argv if not word.startswith("-") and ("/" in word or ":" in word)]
+    if names:
+        rest = [word for word in argv if word != names[0]]
+        return _show_options(names[0], parse(Arguments, rest, "list").json)
     arguments = parse(Arguments, ["agents" if word == "backends" else word for word in argv], "list")
     wanted = KINDS if arguments.kind == "all" else {arguments.kind: KINDS[arguments.kind]}
     found = {kind: rows() for kind, rows in wanted.items()}

@@ -231,3 +231,18 @@ def test_a_relaxed_configuration_accepts_anything_and_the_strict_one_refuses_it(
         strict(filled, RolloutConfig)
     again = strict(relaxed(RolloutConfig)(groups=3, prompt=RolloutConfig().prompt), RolloutConfig)
     assert again == RolloutConfig(groups=3) and type(again) is RolloutConfig
+
+
+def test_list_shows_the_options_of_an_environment(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "turngym/Sokoban-v0", "--json"]) == 0
+    found = {row["name"]: row for row in json.loads(capsys.readouterr().out)["turngym/Sokoban-v0"]}
+    assert found["size"] == {
+        "name": "size",
+        "value": "a whole number in [5, 12]",
+        "default": "6",
+        "meaning": "Cells along one side, outer walls included.",
+    }
+    assert {"split", "image", "max_turns"} <= found.keys() and "env_id" not in found
+    assert main(["list", "turngym/Sokoban-v0"]) == 0 and "outer walls" in capsys.readouterr().out
+    assert main(["list", "turngym/WerewolfSeat-v0", "--json"]) == 0 and '"seat"' in capsys.readouterr().out
+    assert main(["list", "turngym/Sokobn-v0"]) == 2 and "Did you mean" in capsys.readouterr().err
