@@ -268,7 +268,7 @@ def test_messages_reach_the_other_seat_quoted_and_only_where_they_are_allowed() 
 )
 def test_options_out_of_range_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        Bargaining(**options)  # type: ignore[arg-type]
+        Bargaining(**options)
 
 
 def test_discounts_are_drawn_from_the_choices() -> None:

@@ -250,7 +250,7 @@ def test_an_action_of_another_moment_is_illegal() -> None:
 )
 def test_options_out_of_range_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        KuhnPoker(**options)  # type: ignore[arg-type]
+        KuhnPoker(**options)
 
 
 def test_deals_that_cannot_be_are_refused() -> None:

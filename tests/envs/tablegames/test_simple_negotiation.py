@@ -279,7 +279,7 @@ def test_the_traders_offer_is_the_nearest_of_all_small_ones() -> None:
 )
 def test_options_out_of_range_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        SimpleNegotiation(**options)  # type: ignore[arg-type]
+        SimpleNegotiation(**options)
 
 
 @pytest.mark.parametrize(
