@@ -227,7 +227,7 @@ def test_a_relaxed_configuration_accepts_anything_and_the_strict_one_refuses_it(
 
     filled = relaxed(RolloutConfig)(temperature=-1.0)
     assert filled.temperature == -1.0 and isinstance(filled, RolloutConfig)
-    with pytest.raises(ConfigError, match=r"temperature must be above 0, got -1\.0"):
+    with pytest.raises(ConfigError, match=r"temperature must be a number above 0, got -1\.0"):
         strict(filled, RolloutConfig)
     again = strict(relaxed(RolloutConfig)(groups=3, prompt=RolloutConfig().prompt), RolloutConfig)
     assert again == RolloutConfig(groups=3) and type(again) is RolloutConfig
