@@ -48,7 +48,7 @@ TINY = TrainConfig(
     control=False,
     embedded=EmbeddedConfig(hidden_size=32, layers=1, heads=2, vocabulary=340),
     warmup=SupervisedConfig(demonstrations=20, epochs=2),
-    rollout=RolloutConfig(groups=3, group_size=3, max_new_tokens=3),
+    rollout=RolloutConfig(groups=3, group_size=3),
     update=UpdateConfig(learning_rate=3e-3, minibatches=2),
     evaluation=EvaluationConfig(episodes=4, every=3, curve_episodes=4),
 )
