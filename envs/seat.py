@@ -17,8 +17,8 @@ from turngym.envs.multiagent.table import SeatView, Table
 from turngym.envs.settings import worded
 from turngym.envs.validation import refuse_task
 from turngym.errors import ConfigError, nearest
+from turngym.options import constructor_signature
 from turngym.seeding import restart, stream_seed
-from turngym.signatures import constructor_signature
 from turngym.types import JSONValue
 
 ANY_SEAT = "random"

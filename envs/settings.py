@@ -14,9 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from turngym.errors import ConfigError, nearest
-from turngym.options import Kind, kinds
+from turngym.options import Kind, constructor_signature, kinds
 from turngym.options import Options as BaseOptions
-from turngym.signatures import constructor_signature
 
 _NOT_SETTINGS = ("env_id", "render_mode")
 _WORDS = re.compile(r"[A-Za-z0-9_ -]{0,80}")

@@ -17,7 +17,7 @@ from gymnasium.utils import RecordConstructorArgs
 
 from turngym.envs.settings import Declared
 from turngym.errors import ConfigError, EpisodeOver, error_text, nearest
-from turngym.signatures import constructor_signature
+from turngym.options import constructor_signature
 from turngym.types import JSONValue
 from turngym.wrappers.passing import Passing
 from turngym.wrappers.snapshots import FORMAT, has_shape, parsed, plain, told, wrappers_in, written

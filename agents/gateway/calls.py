@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from turngym.agents.gateway.conversations.messages import ChatMessage
+from turngym.errors import ConfigError
+
+if TYPE_CHECKING:
+    from turngym.agents.gateway.episode import GatewayEpisode
+
 
 Link: TypeAlias = Literal["root", "extended", "forked"]
 """How a prompt came about: ``root``, a new conversation; ``extended``, new messages behind kept ids; ``forked``, a
@@ -134,3 +142,44 @@ class TokenCounts:
             "share/reencoded": self.reencoded / prompts,
             "calls/unread": float(self.unread),
         }
+
+
+class Records:
+    """Appends each answer to the file of its episode before the client gets it, in a thread.
+
+    Args:
+        folder: New or empty folder.
+
+    Raises:
+        ConfigError: The folder cannot be made, or holds something.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            is_empty = not any(folder.iterdir())
+        except OSError as error:
+            raise ConfigError(f"the log cannot be written to {folder} ({error}): pass a new folder.") from error
+        if not is_empty:
+            raise ConfigError(f"{folder} holds something: pass a new folder for the log.")
+        self._thread = ThreadPoolExecutor(1, "turngym-gateway-records")
+
+    def write(self, episode: GatewayEpisode, calls: Sequence[SampledCall]) -> Future[None]:
+        """Append the answers to a request, behind those of earlier calls of this method."""
+        lines = [{"episode": episode.id, **call.as_json()} for call in calls]
+        return self._thread.submit(self._append, self.folder / f"{episode.id}.jsonl", lines)
+
+    def flush(self) -> None:
+        """Wait until all answers so far are written."""
+        self._thread.submit(int).result()
+
+    def close(self) -> None:
+        """Write what is waiting, and end the thread."""
+        self._thread.shutdown()
+
+    @staticmethod
+    def _append(path: Path, lines: Sequence[Mapping[str, Any]]) -> None:
+        with path.open("a", encoding="utf8") as file:
+            for line in lines:
+                file.write(json.dumps(line, ensure_ascii=True) + "\n")

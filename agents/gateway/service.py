@@ -12,17 +12,15 @@ from typing import Any
 
 from turngym.agents.gateway.body import read_object
 from turngym.agents.gateway.bounds import RequestBounds
-from turngym.agents.gateway.calls import SampledCall, TokenCounts
+from turngym.agents.gateway.calls import Records, SampledCall, TokenCounts
 from turngym.agents.gateway.conversations.linking import Linked, linked, linked_text
 from turngym.agents.gateway.conversations.messages import CallRequest, ChatMessage, digest
-from turngym.agents.gateway.conversations.rendering import Renderer
-from turngym.agents.gateway.conversations.stopping import StopWords
+from turngym.agents.gateway.conversations.rendering import Renderer, StopWords
 from turngym.agents.gateway.conversations.tools import Answer, read_answer
 from turngym.agents.gateway.engine import Engine, Job, Sampled
 from turngym.agents.gateway.episode import Episodes, GatewayEpisode, Stored
 from turngym.agents.gateway.limits import GatewayLimits, GatewayRules
 from turngym.agents.gateway.offload import Offload
-from turngym.agents.gateway.records import Records
 from turngym.agents.gateway.refusal import TOO_LONG, Body, Refusal, wrong
 from turngym.agents.models.completion import Generate
 from turngym.agents.models.loading import Vocabulary, vocabulary_size

@@ -17,8 +17,8 @@ from transformers import DynamicCache, PreTrainedModel
 
 from turngym.agents.models.completion import Completion, Generate
 from turngym.agents.models.distributions import choose, entropy_share, sampling_logprobs
+from turngym.agents.models.forward_pass import last_logits
 from turngym.agents.models.kv_cache.requests import CacheCounts
-from turngym.agents.models.last_logits import last_logits
 from turngym.agents.models.weights import WeightsWatch, evaluating
 from turngym.agents.sampling import Sampling
 

@@ -24,9 +24,9 @@ from transformers.cache_utils import CacheLayerMixin
 from transformers.utils import logging as transformers_logging
 
 from turngym.agents.models.attention import require_attention, set_attention
-from turngym.agents.models.cache_keyword import cache_keyword, forward_arguments
 from turngym.agents.models.checkpoint_tensors import POLICY, is_checkpoint, read_tensors
 from turngym.agents.models.completion import BackgroundSampler
+from turngym.agents.models.forward_pass import cache_keyword, forward_arguments
 from turngym.agents.models.generate import Generate
 from turngym.agents.models.quantized import quantized_arguments, require_quantizer
 from turngym.agents.models.sources import base_of_checkpoint, loading_model, require_model

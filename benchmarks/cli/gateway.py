@@ -77,9 +77,9 @@ class Arguments:
 def main(argv: Sequence[str]) -> int:
     """Serve until interrupted."""
     arguments = parse(Arguments, argv, "gateway")
+    from turngym.agents.gateway.calls import Records
     from turngym.agents.gateway.limits import GatewayLimits, GatewayRules
     from turngym.agents.gateway.policy import gateway_of
-    from turngym.agents.gateway.records import Records
     from turngym.agents.gateway.server import serve
 
     if not 0 <= arguments.port < 2**16:

@@ -60,8 +60,7 @@ class Arguments:
 def main(argv: Sequence[str]) -> int:
     """Serve until the client has gone, or until interrupted."""
     from turngym.agents.gateway.mcp import EnvSession, Episodes
-    from turngym.agents.gateway.mcp.serving import serve_http
-    from turngym.agents.gateway.mcp.stdio import serve_stdio
+    from turngym.agents.gateway.mcp.serving import serve_http, serve_stdio
     from turngym.agents.gateway.mcp.streamable import McpApp
     from turngym.envs.servers.hosting import HostLimits
 

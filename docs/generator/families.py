@@ -13,8 +13,7 @@ import docstring_parser
 
 from turngym.envs.registration import Spec, games, seat_id, specs
 from turngym.envs.settings import Configured
-from turngym.options import attribute_docs
-from turngym.signatures import constructor_signature
+from turngym.options import attribute_docs, constructor_signature
 
 SHELVES = {
     "textgames": "Text games",

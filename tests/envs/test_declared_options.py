@@ -15,8 +15,7 @@ from turngym.envs.seat import SeatEnv
 from turngym.envs.textgames.guess_the_number import GuessTheNumber
 from turngym.envs.textgames.sokoban.env import Sokoban
 from turngym.errors import ConfigError
-from turngym.options import OptionError
-from turngym.signatures import constructor_signature
+from turngym.options import OptionError, constructor_signature
 
 
 class Padded(Sokoban):

@@ -13,8 +13,8 @@ from wrapped_envs import NAMES, REPEATABLE, made, policy
 from turngym.envs.check import CheckFailed, check
 from turngym.envs.transcript import transcript
 from turngym.envs.vector import TextVectorEnv, make_vec
+from turngym.options import constructor_signature
 from turngym.seeding import stream
-from turngym.signatures import constructor_signature
 from turngym.types import INFO_TYPES
 from turngym.wrappers import WRAPPERS, Wrapping, wrap
 from turngym.wrappers.core import TextWrapper

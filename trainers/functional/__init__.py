@@ -1,7 +1,6 @@
 """The mathematics of the trainers: pure functions of tensors, without configuration and without state."""
 
 from turngym.trainers.core.weights import NORMALISATIONS, loss_weights
-from turngym.trainers.functional.aggregation import AGGREGATIONS, aggregate
 from turngym.trainers.functional.baselines import leave_one_out_baselines, length_weighted_baselines
 from turngym.trainers.functional.corrections import (
     Divergence,
@@ -12,18 +11,23 @@ from turngym.trainers.functional.corrections import (
     within_limits,
     without_veto,
 )
-from turngym.trainers.functional.entropy import (
+from turngym.trainers.functional.gae import discounted_returns, token_gae, turn_gae
+from turngym.trainers.functional.groups import GroupStatistics, Singleton, group_advantages, group_statistics
+from turngym.trainers.functional.kl import KLEstimator, adaptive_kl_factor, kl_penalty, sampled_divergence
+from turngym.trainers.functional.losses import (
+    AGGREGATIONS,
+    ClippedSurrogate,
+    TokenRows,
+    ValueLoss,
+    aggregate,
+    clipped_surrogate,
     hinge_penalty,
     indicator_penalty,
     released_smoothing_weight,
     smoothing_weight,
+    value_loss,
 )
-from turngym.trainers.functional.gae import discounted_returns, token_gae, turn_gae
-from turngym.trainers.functional.groups import GroupStatistics, Singleton, group_advantages, group_statistics
-from turngym.trainers.functional.kl import KLEstimator, adaptive_kl_factor, kl_penalty, sampled_divergence
-from turngym.trainers.functional.layout import TokenRows
-from turngym.trainers.functional.losses import ClippedSurrogate, ValueLoss, clipped_surrogate, value_loss
-from turngym.trainers.functional.moments import Moments
+from turngym.trainers.functional.moments import Moments, explained_variance, standardise, whiten
 from turngym.trainers.functional.ratios import (
     MAX_LOG_RATIO,
     exp_clamped,
@@ -45,7 +49,6 @@ from turngym.trainers.functional.surrogates import (
     overlong_penalty,
     sapo_loss,
 )
-from turngym.trainers.functional.whitening import explained_variance, standardise, whiten
 
 __all__ = [
     "AGGREGATIONS",

@@ -20,9 +20,9 @@ from turngym.trainers.engine.adapters import without_adapters
 from turngym.trainers.engine.probe import mismatch_warning
 from turngym.trainers.engine.ranks import SINGLE, Ranks
 from turngym.trainers.engine.ranks.launch import launched, rank_device
+from turngym.trainers.engine.ranks.sharing_out import folder_of_first
 from turngym.trainers.loop.checkpoints.checkpoint import all_checkpoints
 from turngym.trainers.loop.control import ControlArm, is_done
-from turngym.trainers.loop.needs import require_own_sampler, require_packages
 from turngym.trainers.loop.sampling.samplers import RolloutSampler, SamplerSetup, own_network, rollouts_of
 from turngym.trainers.loop.setup import (
     build_algorithm,
@@ -31,9 +31,10 @@ from turngym.trainers.loop.setup import (
     check_template,
     initial_model,
     policy_agent,
+    require_own_sampler,
+    require_packages,
     with_adapters,
 )
-from turngym.trainers.loop.shared_folder import folder_of_first
 from turngym.trainers.loop.tasks.factory import make_task
 from turngym.trainers.loop.tasks.task import TaskSource
 from turngym.trainers.loop.time_left import TimeLeft

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -11,11 +12,13 @@ from turngym.agents.agent_program import TASK_FILE
 from turngym.agents.episodes.groups import group_specs
 from turngym.agents.episodes.rollout import rollout
 from turngym.agents.models.agent import ModelAgent
-from turngym.agents.models.attention import set_attention
+from turngym.agents.models.attention import require_attention, set_attention
 from turngym.agents.models.checkpoint_tensors import is_checkpoint
 from turngym.agents.models.embedded import build_model, build_tokenizer
-from turngym.agents.models.loading import LanguageModel, load_model, load_vocabulary
+from turngym.agents.models.loading import LanguageModel, chosen_device, load_model, load_vocabulary
+from turngym.agents.models.quantized import require_quantizer
 from turngym.agents.models.vision.embedded import build_vision_model, with_pictures
+from turngym.agents.models.vllm.config import require_vllm
 from turngym.agents.players.expert import ExpertAgent
 from turngym.agents.players.random import RandomAgent
 from turngym.agents.players.transformers import transformers_agent
@@ -24,13 +27,15 @@ from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.envs.multiagent.registration import is_game
 from turngym.envs.task_file import read_tasks
 from turngym.envs.vector import TextVectorEnv, make_vec
-from turngym.errors import ConfigError
+from turngym.envs.vector.backends.remote.ray_session import import_ray
+from turngym.errors import ConfigError, missing_extra
 from turngym.seeding import stream_seed
 from turngym.trainers.algorithms import build, check_group_size
 from turngym.trainers.core.algorithm import Algorithm, Need
 from turngym.trainers.engine.adapters import add_adapters
 from turngym.trainers.engine.layouts.pictures import layout_for
 from turngym.trainers.engine.learner import Learner
+from turngym.trainers.engine.optimizer import eight_bit_adamw
 from turngym.trainers.engine.ranks import SINGLE, Ranks
 from turngym.trainers.engine.ranks.sharded import Sharded
 from turngym.trainers.engine.ranks.spread import Replicated, Spread
@@ -221,3 +226,41 @@ def iteration_specs(config: TrainConfig, iteration: int, attempt: int = 0) -> Se
     """Return the episodes of one iteration: ``groups`` fresh seeds, each ``group_size`` times."""
     settings = config.rollout
     return group_specs(settings.groups, settings.group_size, iteration=iteration, seed=config.seed, attempt=attempt)
+
+
+def require_own_sampler(config: TrainConfig, ranks: Ranks) -> None:
+    """Raise if several ranks were to share what generates for one process.
+
+    Raises:
+        ConfigError: There are several, and each is to run vLLM inside of its own process.
+    """
+    if ranks.size > 1 and config.rollout.sampler == "vllm" and not config.rollout.ray.workers:
+        raise ConfigError(
+            f"{ranks.size} ranks cannot each run vLLM inside of their process, where it makes ranks of its own: pass "
+            "--rollout.sampler transformers, let --rollout.ray.workers sample, or train in one process."
+        )
+
+
+def require_packages(config: TrainConfig) -> None:
+    """Raise if a package that the settings require is not installed.
+
+    Raises:
+        MissingExtra: The message names the package and the extra.
+        ConfigError: The optimiser's state cannot be kept where it is asked to be, or the attention does not work there.
+    """
+    require_attention(config.attention, chosen_device(config.device))
+    if config.rollout.needs_vllm:
+        require_vllm()
+    if config.rollout.ray.workers:
+        import_ray()
+    if config.update.optimizer == "adamw_8bit":
+        eight_bit_adamw()
+    if config.update.offload and chosen_device(config.device).type == "cpu":
+        raise ConfigError("the model is on the CPU, so nothing can be offloaded to it: leave out --update.offload.")
+    if config.quantize != "none" and config.update.sharding == "full":
+        raise ConfigError(
+            f"weights in {config.quantize} cannot be divided over ranks: leave out --update.sharding full."
+        )
+    require_quantizer(config.quantize)
+    if config.lora_rank and importlib.util.find_spec("peft") is None:
+        raise missing_extra("low-rank adapters", "peft", "train")

@@ -16,10 +16,10 @@ from transformers import PreTrainedModel
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import Branch, Trajectory
 from turngym.errors import DivergenceError, RunStopped, TurngymError
+from turngym.terminal.interrupted import stop_signals
 from turngym.trainers.core.algorithm import Rollout
 from turngym.trainers.core.context import exclusion_metrics, kept, require_turns
 from turngym.trainers.core.finite import screen_rewards
-from turngym.trainers.core.signals import stop_signals
 from turngym.trainers.engine.learner import Learner
 from turngym.trainers.loop.checkpoints.checkpoint import all_checkpoints, keep_newest, load_checkpoint
 from turngym.trainers.loop.checkpoints.saving import CheckpointWriter, Progress

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -14,10 +15,10 @@ from turngym.errors import CheckpointError, RunFolderExists, UnknownName
 from turngym.storage.files import append_line, read_content, read_jsonl, write_atomic, write_json
 from turngym.storage.folders import is_free, is_left_over, require_folder, require_kind
 from turngym.system.locks import FolderLock
+from turngym.trainers.algorithms import parts
 from turngym.trainers.records.samples import Decode, sample_of
 from turngym.trainers.settings.config import TrainConfig
 from turngym.trainers.settings.memory import memory_settings, with_memory_settings
-from turngym.trainers.settings.stored_config import config_from_store, config_to_store
 
 _RESERVED_BYTES = 256 * 1024
 
@@ -211,3 +212,45 @@ class RunFolder:
     def write_instances(self, instances: Iterable[str]) -> None:
         """Write the hashes of the task instances that training showed."""
         write_json(self.path / "instances.json", sorted(instances))
+
+
+_KEY = "algorithm_defaults"
+
+
+def config_to_store(config: TrainConfig) -> dict[str, Any]:
+    """Return the settings as a value that JSON can hold, with the algorithm's defaults of today beside them."""
+    defaults = {part: _defaults(kind) for part, kind in parts(config.algorithm)}
+    return {**config.as_json(), _KEY: defaults}
+
+
+def config_from_store(content: Mapping[str, Any]) -> TrainConfig:
+    """Return the settings that a run folder keeps, also one that an earlier version wrote.
+
+    An option that was left at its default keeps the value that it had then.
+
+    Args:
+        content: Content of ``config.json``.
+    """
+    values = dict(content)
+    recorded = values.pop(_KEY)
+    config = TrainConfig.from_json(values)
+    changed = _changed(config.algorithm, recorded)
+    chosen = {part: {**changed.get(part, {}), **config.algorithm_options.get(part, {})} for part in changed}
+    return dataclasses.replace(config, algorithm_options={**config.algorithm_options, **chosen})
+
+
+def _changed(algorithm: str, defaults: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for part, kind in parts(algorithm):
+        today = _defaults(kind)
+        before = {key: value for key, value in defaults.get(part, {}).items() if key in today and value != today[key]}
+        if before:
+            found[part] = before
+    return found
+
+
+def _defaults(kind: type[Any]) -> dict[str, Any]:
+    default = kind()
+    values = {field.name: getattr(default, field.name) for field in dataclasses.fields(kind)}
+    found: dict[str, Any] = json.loads(json.dumps(values))
+    return found

@@ -1,4 +1,4 @@
-"""Ctrl-C: acknowledged at once, and one word instead of a traceback from the middle of an import."""
+"""Ctrl-C: acknowledged at once, as a request to stop, and one word instead of a traceback from an import."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import TracebackType
+from types import FrameType, TracebackType
 
 INTERRUPTED = 130
 """The exit status of an interrupted command."""
@@ -59,3 +59,37 @@ def acknowledged(words: str) -> Iterator[None]:
         writer.close()
         thread.join()
         reader.close()
+
+
+@contextmanager
+def stop_signals(request: Callable[[], None]) -> Iterator[None]:
+    """Turn the first SIGINT (Ctrl-C) or SIGTERM into a call; a second one takes effect immediately.
+
+    Args:
+        request: Called at the first signal, in the main thread.
+
+    >>> import os
+    >>> with stop_signals(lambda: print("will stop")):
+    ...     os.kill(os.getpid(), signal.SIGTERM)
+    will stop
+    """
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        restore()
+        request()
+
+    def restore() -> None:
+        for number, before in previous.items():
+            signal.signal(number, before)
+
+    try:
+        previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        for number in previous:
+            signal.signal(number, handle)
+    except ValueError:  # signal handlers need the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        restore()

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from turngym.agents.agent_program import ProgramConfig
-from turngym.agents.gateway.programs.agent import ProgramAgent, playing, require_startable
-from turngym.agents.gateway.programs.judging import VerifierJudge
-from turngym.agents.gateway.programs.model import programs_of
-from turngym.agents.gateway.programs.tokens import with_tokens
+from turngym.agents.gateway.programs.agent import ProgramAgent, playing, programs_of, require_startable
+from turngym.agents.gateway.programs.episodes import VerifierJudge, with_tokens
 
 __all__ = [
     "ProgramAgent",

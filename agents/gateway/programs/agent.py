@@ -6,13 +6,15 @@ import contextlib
 import queue
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from turngym.agents.agent_program import FIELDS, PROGRAM_JUDGE, ProgramConfig
-from turngym.agents.core import Decision, EagerAgent, Request
+from turngym.agents.core import Agent, Decision, EagerAgent, Request
 from turngym.agents.gateway.episode import GatewayEpisode
+from turngym.agents.gateway.limits import GatewayLimits, GatewayRules
 from turngym.agents.gateway.programs.launching import HostLauncher, Launcher
 from turngym.agents.gateway.programs.process import Program
 from turngym.agents.gateway.programs.sandbox import SandboxLauncher
@@ -20,10 +22,13 @@ from turngym.agents.gateway.programs.sandbox.mounts import found_program
 from turngym.agents.gateway.server import serving
 from turngym.agents.gateway.service import Gateway
 from turngym.agents.gateway.world import World
+from turngym.agents.models.agent import ModelAgent
+from turngym.agents.models.sampler import Sampler
 from turngym.agents.usage import Usage
 from turngym.envs.task_file import read_tasks
 from turngym.envs.task_file.env import TASK_COLUMN
 from turngym.errors import ConfigError
+from turngym.wrappers.actions.action_format import action_format
 
 _LOOK_SECONDS = 0.05
 
@@ -302,3 +307,34 @@ def require_startable(config: ProgramConfig) -> None:
 
 def _launcher(config: ProgramConfig) -> Launcher:
     return SandboxLauncher(config) if config.sandbox == "bubblewrap" else HostLauncher(config.memory_mib)
+
+
+def programs_of(agent: Agent, config: ProgramConfig) -> AbstractContextManager[ProgramAgent]:
+    """Return programs that ask an agent's model, with its sampling, chat template and seed.
+
+    Args:
+        agent: The agent; it plays nothing itself.
+        config: Settings of programs.
+
+    Raises:
+        ConfigError: It has no language model in this process.
+    """
+    if not isinstance(agent, ModelAgent):
+        raise ConfigError(
+            "an agent program asks a language model in this process: pass --agent hf:PATH_OR_NAME or vllm:PATH_OR_NAME."
+        )
+    generate = agent.generate
+    if isinstance(generate, Sampler):
+        generate = Sampler(generate.model, appends=True)  # requests of agents append to one another
+    gateway = Gateway(
+        agent.model,
+        generate,
+        context=agent.context,
+        limits=GatewayLimits(max_new_tokens=agent.sampling.max_new_tokens),
+        rules=GatewayRules(temperature=agent.sampling.temperature, top_p=agent.sampling.top_p),
+        prompt=agent.prompt,
+        seed=agent.seed,
+    )
+    gateway.iteration = agent.iteration
+    written = action_format(agent.format)
+    return playing(gateway, config, lambda said: written.read(said, agent.thinking) or said.strip())

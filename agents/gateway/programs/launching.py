@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -10,8 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, NamedTuple, Self
 
-from turngym.agents.gateway.programs.workdir import WorkFolder
 from turngym.system.guardian import VARIABLE, Guardian
+from turngym.system.scratch import scratch_root
 
 
 class Launch(NamedTuple):
@@ -122,3 +124,22 @@ class HostLauncher(Launcher):
         if self._guardian is not None:
             self._guardian.close()
             self._guardian = None
+
+
+class WorkFolder:
+    """A new folder.
+
+    Args:
+        files: Name below the folder -> content.
+    """
+
+    def __init__(self, files: Mapping[str, str]) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="program-", dir=scratch_root()))
+        for name, content in files.items():
+            target = self.path / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(content, "utf8")
+
+    def remove(self) -> None:
+        """Remove it with everything in it."""
+        shutil.rmtree(self.path, ignore_errors=True)

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from turngym.agents.models.forward_pass import last_logits
 from turngym.agents.models.kv_cache.memory import Memory, Place, Rows
 from turngym.agents.models.kv_cache.slots import Slots
-from turngym.agents.models.last_logits import last_logits
 
 _CHUNK = 512
 """Longest piece of a sequence that goes through the network at once."""

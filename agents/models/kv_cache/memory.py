@@ -10,7 +10,7 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import Cache, CacheLayerMixin, DynamicLayer
 
-from turngym.agents.models.cache_keyword import forward_arguments
+from turngym.agents.models.forward_pass import forward_arguments
 
 Rows: TypeAlias = "slice | Tensor"
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from transformers import DynamicCache, PreTrainedModel
 
-from turngym.agents.models.cache_keyword import cache_keyword
+from turngym.agents.models.forward_pass import cache_keyword
 from turngym.agents.models.kv_cache.memory import can_be_kept
 from turngym.agents.models.kv_cache.requests import Running
 from turngym.agents.models.kv_cache.sessions import Sessions

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 
+from turngym.agents.models.forward_pass import last_logits
 from turngym.agents.models.generate import Completion, choose, entropy_share, sampling_logprobs
-from turngym.agents.models.last_logits import last_logits
 from turngym.agents.models.vision.pictures import PictureInputs
 from turngym.agents.sampling import Sampling
 

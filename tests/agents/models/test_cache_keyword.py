@@ -11,8 +11,7 @@ from small import small_model
 from transformers import MambaConfig, MambaForCausalLM, PreTrainedModel, Qwen3ForCausalLM
 from transformers.cache_utils import Cache, DynamicCache
 
-from turngym.agents.models.cache_keyword import cache_keyword
-from turngym.agents.models.last_logits import last_logits
+from turngym.agents.models.forward_pass import cache_keyword, last_logits
 from turngym.agents.models.loading import load_model
 from turngym.errors import ModelError
 

@@ -20,10 +20,10 @@ from transformers import (
 )
 
 from turngym.agents.models.completion import Completion
+from turngym.agents.models.forward_pass import last_logits
 from turngym.agents.models.generate import generate
 from turngym.agents.models.kv_cache import CacheCounts, Sessions
 from turngym.agents.models.kv_cache.memory import bytes_per_token, can_be_kept
-from turngym.agents.models.last_logits import last_logits
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.models.sampler import Sampler, automatic_budget, memo_pays
 from turngym.agents.players import AgentSettings

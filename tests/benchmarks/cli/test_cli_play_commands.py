@@ -13,8 +13,8 @@ import pytest
 from rich.console import Console
 from sound_env import Sound
 
-from turngym.benchmarks.cli.terminal.half_blocks import half_blocks, shrunk
 from turngym.benchmarks.cli.terminal.play_commands import COMMANDS
+from turngym.benchmarks.cli.terminal.play_screen import half_blocks, shrunk
 from turngym.benchmarks.cli.terminal.play_session import Session
 from turngym.envs.transcript import replay
 from turngym.errors import ConfigError, SnapshotUnsupported

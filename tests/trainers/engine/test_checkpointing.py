@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
 from turngym.agents.episodes.rollout import rollout
-from turngym.agents.models.cache_keyword import cache_keyword
+from turngym.agents.models.forward_pass import cache_keyword
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError

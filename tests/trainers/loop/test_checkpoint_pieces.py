@@ -16,7 +16,7 @@ from turngym.agents.models.size import parameter_count
 from turngym.errors import CheckpointError, ConfigError
 from turngym.trainers.core.update_config import UpdateConfig
 from turngym.trainers.loop.checkpoints.pieces import read_divided
-from turngym.trainers.loop.needs import require_packages
+from turngym.trainers.loop.setup import require_packages
 from turngym.trainers.settings.config import TrainConfig
 
 

@@ -10,7 +10,7 @@ from test_training import SMALL, numbers
 
 from turngym.agents.chat_client.client import retry_after
 from turngym.errors import MissingExtra
-from turngym.trainers.loop import needs
+from turngym.trainers.loop import setup
 from turngym.trainers.loop.job import train
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.settings.config import TrainConfig
@@ -44,7 +44,7 @@ def test_an_absent_package_is_told_before_anything_is_played(
     if "rollout" in settings:
         config = replace(SMALL, rollout=replace(SMALL.rollout, sampler="vllm"))
     with pytest.raises(MissingExtra, match=r"turngym\[(train|vllm)\]"):
-        needs.require_packages(config)
+        setup.require_packages(config)
     with pytest.raises(MissingExtra):
         train(config, tmp_path / "run")
     assert not (tmp_path / "run").exists()

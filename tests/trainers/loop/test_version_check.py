@@ -6,7 +6,7 @@ from small import small_model
 
 from turngym.agents.models.loading import LanguageModel
 from turngym.trainers.engine.probe_sequences import probe_scores
-from turngym.trainers.loop.rollout_workers.check import VersionCheck
+from turngym.trainers.loop.rollout_workers.task import VersionCheck
 from turngym.trainers.loop.rollout_workers.worker import Answer
 
 

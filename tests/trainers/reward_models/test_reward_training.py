@@ -21,10 +21,9 @@ from turngym.trainers.loop.tasks.factory import make_task
 from turngym.trainers.loop.tasks.parts import WHOLE, Part
 from turngym.trainers.loop.tasks.rewarded_task import RewardedTask
 from turngym.trainers.loop.tasks.task import TaskSource
-from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.records.run_folder import RunFolder, config_from_store
 from turngym.trainers.reward_models import load_reward_model, make_reward_model
 from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, TrainConfig
-from turngym.trainers.settings.stored_config import config_from_store
 
 SMALL = TrainConfig(
     env="turngym/GuessTheNumber-v0",

@@ -7,8 +7,8 @@ import pytest
 
 from turngym.errors import ConfigError
 from turngym.trainers.algorithms import build
+from turngym.trainers.records.run_folder import config_from_store, config_to_store
 from turngym.trainers.settings.config import TrainConfig
-from turngym.trainers.settings.stored_config import config_from_store, config_to_store
 
 COMPOSED = TrainConfig(algorithm="grpo+epo", algorithm_options={"epo": {"alpha": 0.3}})
 

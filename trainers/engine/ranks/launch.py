@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
+from types import FrameType
 from typing import NamedTuple
 
 from turngym.errors import ConfigError
 from turngym.lazy import torch
 from turngym.trainers.engine.ranks.base import SINGLE, Ranks
-from turngym.trainers.engine.ranks.ending import time_to_report
 
 TIMEOUT = "TURNGYM_RANK_TIMEOUT"
 """Environment variable: seconds that a rank waits for the others."""
@@ -155,3 +157,33 @@ def _process_group(place: Place, device: str) -> Iterator[Ranks]:
         raise
     ranks.barrier()  # the first rank may hold the store that the others read
     dist.destroy_process_group()
+
+
+GRACE = 20.0
+"""Seconds from a launcher's SIGTERM to the end of a rank; torchrun kills after 30."""
+
+
+@contextmanager
+def time_to_report(seconds: float = GRACE) -> Iterator[None]:
+    """Let SIGTERM end this process some seconds later.
+
+    A launcher that misses one rank sends the signal to all others at once. They notice the loss themselves, at about
+    the same time, and have a diagnosis to write and an error to show. Where the block fails the delay therefore remains
+    in force afterwards, until the process has ended.
+
+    Args:
+        seconds: The delay.
+    """
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        timer = threading.Timer(seconds, os._exit, (128 + number,))
+        timer.daemon = True
+        timer.start()
+
+    try:
+        before = signal.signal(signal.SIGTERM, handle)
+    except ValueError:  # signal handlers need the main thread
+        yield
+        return
+    yield
+    signal.signal(signal.SIGTERM, before)

@@ -26,7 +26,7 @@ from turngym.trainers.loop.tasks.opponent_pool import PREFIX, PastSelves
 from turngym.trainers.loop.tasks.parts import WHOLE, Part
 from turngym.trainers.loop.tasks.shared_play import played_by_all, slots_of
 from turngym.trainers.loop.tasks.task import CURVE_SAMPLING, FINAL_SAMPLING, Evaluation, TaskSource, curve_metrics
-from turngym.trainers.records.cache_metrics import CacheMeter
+from turngym.trainers.records.rollout_metrics import CacheMeter
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.settings.config import TrainConfig
 from turngym.wrappers.actions.action_format import action_format

@@ -25,7 +25,7 @@ from turngym.trainers.loop.setup import environment_texts, iteration_specs, poli
 from turngym.trainers.loop.sft import demonstrations
 from turngym.trainers.loop.tasks.parts import WHOLE, Part
 from turngym.trainers.loop.tasks.shared_play import played_by_all
-from turngym.trainers.records.cache_metrics import CacheMeter
+from turngym.trainers.records.rollout_metrics import CacheMeter
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.settings.config import TrainConfig
 

@@ -14,9 +14,9 @@ from gateway_clients import Client, gateway_client, user
 
 from turngym.agents.gateway import GatewayLimits, service
 from turngym.agents.gateway.bounds import RequestBounds
+from turngym.agents.gateway.calls import Records
 from turngym.agents.gateway.conversations import messages
 from turngym.agents.gateway.dialects.base import token_logprobs
-from turngym.agents.gateway.records import Records
 from turngym.agents.models.completion import Completion
 
 RETRY = {"x-stainless-retry-count": "1"}
@@ -102,7 +102,7 @@ def test_the_log_is_written_off_the_event_loop_in_order_and_before_the_client_ha
 
     with gateway_client(limits=LIMITS, records=Records(tmp_path / "log")) as client, ThreadPoolExecutor(2) as threads:
         client.gateway.engine.generate = sevens
-        monkeypatch.setattr("turngym.agents.gateway.records.json.dumps", slow)
+        monkeypatch.setattr("turngym.agents.gateway.calls.json.dumps", slow)
         episode = client.gateway.open()
         answers = [threads.submit(client.chat, episode, [user("up")], n=n) for n in (3, 2)]
         try:

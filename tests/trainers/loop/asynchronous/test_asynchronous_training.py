@@ -25,8 +25,8 @@ from turngym.trainers.loop.checkpoints.checkpoint import all_checkpoints
 from turngym.trainers.loop.job import train
 from turngym.trainers.loop.setup import build_algorithm, iteration_specs
 from turngym.trainers.loop.tasks.factory import make_task
+from turngym.trainers.records.run_folder import config_from_store, config_to_store
 from turngym.trainers.settings.config import RolloutConfig, TrainConfig
-from turngym.trainers.settings.stored_config import config_from_store, config_to_store
 
 assert watched_env
 WATCHED = replace(
