@@ -39,11 +39,11 @@ _STOPPED = 3
 _FINISHING = "interrupted: finishing and saving the iteration in progress; another Ctrl-C stops at once"
 _NO_OPTIONS = ("algorithm_options", "preset_reason")
 _OWN_LINES = """
-        run_dir: Folder of the run; `runs/ENVIRONMENT-ALGORITHM-seedSEED` unless given.
-        resume: Go on with the run in that folder, with the settings that it has.
+        run_dir: Run folder (default: `runs/ENVIRONMENT-ALGORITHM-seedSEED`).
+        resume: Resume the run in that folder, with its settings.
         json: Print the result as JSON.
 """
-_QUICKSTART_LINES = f"""Without --env, --env-options, --model and --preset it is the quickstart, with these options:
+_QUICKSTART_LINES = f"""Without --env, --env-options, --model and --preset, the quickstart runs, with these options:
     {" ".join(QUICKSTART)}"""
 _ENV = Annotated[
     str,
@@ -55,7 +55,7 @@ _ENV_OPTIONS = Annotated[
     tuple[str, ...],
     tyro.conf.arg(
         metavar="[KEY=VALUE ...]",
-        help="Options of the environment, such as view=grid max_turns=20; those of another environment start empty.",
+        help="Environment options, such as view=grid max_turns=20; empty by default for another environment.",
     ),
 ]
 
@@ -65,7 +65,7 @@ _WRAPPERS = Annotated[
     tyro.conf.arg(
         name="wrapper",
         metavar="SPEC",
-        help="A wrapper around the environment, such as history:k=4; may be repeated, the first innermost.",
+        help="Wrapper, such as history:k=4; the first is innermost.",
     ),
 ]
 
