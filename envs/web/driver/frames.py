@@ -27,6 +27,11 @@ STEERED_FLAGS = (
 )
 _GRACE_SECONDS = 0.004
 _OPEN_SECONDS = 10.0
+_STUCK_SECONDS, _ANSWER_SECONDS = 4.0, 1.0
+
+
+class FrameStuck(TimeoutError):
+    """The browser does not finish a frame of a page whose scripts run: a fault of the browser, not of the page."""
 
 
 def can_be_steered(executable: str) -> bool:
@@ -80,16 +85,29 @@ class Frames:
     async def draw(self, **options: Any) -> dict[str, Any]:
         """Draw one frame, after any that is being drawn, and return what the browser answers.
 
+        Until a page whose frame does not end is closed, no other page of the browser is drawn.
+
         Raises:
-            TimeoutError: The page does not let itself be drawn; until it is closed, neither do its neighbours.
+            FrameStuck: The frame does not end although scripts of the page run: Chromium 156 loses one frame in some
+                hundreds after a scroll on a busy machine, and nothing but closing the page ends it.
+            TimeoutError: The page does not let itself be drawn.
         """
         await self._brush.acquire()
         drawing = asyncio.ensure_future(self._session.send("HeadlessExperimental.beginFrame", options))
         drawing.add_done_callback(self._drawn)  # also where nobody waits for it any more
-        await asyncio.wait({drawing}, timeout=self._limit)
+        await asyncio.wait({drawing}, timeout=min(_STUCK_SECONDS, self._limit))
+        if not drawing.done() and await self._do_scripts_run() and not drawing.done():
+            raise FrameStuck
+        await asyncio.wait({drawing}, timeout=max(0.0, self._limit - _STUCK_SECONDS))
         if not drawing.done():
             raise TimeoutError
         return drawing.result()
+
+    async def _do_scripts_run(self) -> bool:
+        asking = asyncio.ensure_future(self._session.send("Runtime.evaluate", {"expression": "1"}))
+        asking.add_done_callback(lambda _: asking.cancelled() or asking.exception())
+        await asyncio.wait({asking}, timeout=_ANSWER_SECONDS)
+        return asking.done()
 
     def _drawn(self, drawing: asyncio.Future[dict[str, Any]]) -> None:
         self._brush.release()

@@ -14,6 +14,7 @@ T = TypeVar("T")
 RECYCLED_AFTER = 200
 """Episodes after which a tab is replaced."""
 _ENDING_SECONDS = 2.0
+_ATTEMPTS = 3
 
 
 class TabKeeper:
@@ -62,24 +63,26 @@ class TabKeeper:
     async def surely(
         self, work: Callable[[], Coroutine[Any, Any, T]], again: Callable[[], Coroutine[Any, Any, T]] | None = None
     ) -> T:
-        """Run an operation, retrying once if the browser ends meanwhile; the tab is dropped if that fails.
+        """Run an operation, retrying where the browser fails meanwhile; the tab is dropped if that fails.
 
         Args:
-            work: Action, independent of the current page.
+            work: What to do, from wherever the page is.
             again: How to do it in a new tab; without it, as before.
 
         Raises:
-            BrowserFault: The page breaks, or browsers keep ending.
+            BrowserFault: The page breaks, or the browser fails three times.
         """
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return await work()
+            except BrowserFault as error:
+                is_gone = isinstance(error, BrowserGone) or await self._is_browser_ending()
+                await self.close()
+                if not is_gone:
+                    raise
+            work = again or work
         try:
             return await work()
-        except BrowserFault as error:
-            is_gone = isinstance(error, BrowserGone) or await self._is_browser_ending()
-            await self.close()
-            if not is_gone:
-                raise
-        try:
-            return await (again or work)()
         except BrowserFault:
             await self.close()
             raise

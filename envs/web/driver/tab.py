@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from turngym.envs.web.driver.frames import Frames
+from turngym.envs.web.driver.frames import Frames, FrameStuck
 from turngym.errors import TurngymError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class BrowserFault(TurngymError, RuntimeError):
 
 
 class BrowserGone(BrowserFault):
-    """The browser process itself has ended; its pages are not at fault, and may be reopened elsewhere."""
+    """The browser has ended or lost a frame; its pages are not at fault, and may be reopened elsewhere."""
 
 
 class Tab:
@@ -163,6 +163,10 @@ class Tab:
             await asyncio.wait(waiting, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
             if doing.done():
                 return doing.result()
+        except FrameStuck:
+            self.fault = self.fault or f"the browser does not finish a frame: {what}"
+            self.count("stuck frame")
+            raise BrowserGone(self.fault) from None
         except TimeoutError:
             pass
         except Error as error:
