@@ -313,7 +313,7 @@ class TextEnv(SnapshotEnv[ObsT]):
                 f"finite_instances of {self.env_id} must be None or a number of at least 1, got {finite!r}."
             )
         super().reset(seed=seed)
-        self._running = False  # until the new episode has begun
+        self._running = False  # until the new episode has started
         self.turn = 0
         self._success = -1
         self._action_is_valid = True

@@ -60,7 +60,7 @@ class PictureEnv(TextEnv[Any]):
         if self.image:
             box = Box(0, 255, (height, width, 3), np.uint8)
             self.observation_space = Dict(text=Unicode(), image=box)
-            # on this instance alone: without pictures a step is TextEnv's own and costs nothing more
+            # on this instance alone: without images a step is TextEnv's own and costs nothing more
             self.step = self._step_and_paint  # type: ignore[method-assign]
 
     def _with_image(self, text: str) -> dict[str, Any]:

@@ -39,7 +39,7 @@ FAMILIES = (
     "turngym.envs.adapters",
 )
 GAME_FAMILIES = ("turngym.envs.werewolf", "turngym.envs.tablegames")
-"""Packages whose ``SPECS`` list games between seats; each game has a seat id beside its own."""
+"""Packages whose ``SPECS`` list games between seats; each game also has a seat id."""
 NAMESPACE = "turngym"
 _ID = re.compile(r"[A-Za-z0-9_./:-]+")
 

@@ -190,7 +190,7 @@ def load_place(place: str, text: str = "") -> ModuleType:
 
 
 def load_file(path: Path) -> ModuleType:
-    """Return the module of a Python file that need not be installed; modules beside it can be imported by it.
+    """Return the module of a Python file that need not be installed; modules next to it can be imported by it.
 
     Raises:
         UnknownName: There is no such file.

@@ -182,7 +182,7 @@ class Exchange:
         connection = self._connection(timeout)
         try:
             connection.connect()
-            watch.socket = connection.sock  # the connection drops it as soon as the answer begins
+            watch.socket = connection.sock  # the connection drops it as soon as the answer starts
             watch.socket.settimeout(timeout)
             if watch.is_cut:  # aborted before there was a connection
                 raise ConnectionAbortedError("cut before it was open")

@@ -104,7 +104,7 @@ def main(argv: Sequence[str]) -> int:
     except RunStopped as error:
         print(error, file=sys.stderr)
         return _STOPPED
-    except KeyboardInterrupt:  # in the warm-up or the last evaluation, which a resumed run does anew
+    except KeyboardInterrupt:  # in the warm-up or the last evaluation, which a resumed run does again
         if not (run_dir / "config.json").is_file():
             raise
         console.print(_way_on(run_dir), markup=False, soft_wrap=True)
@@ -284,7 +284,7 @@ def _differences(chosen: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _require_same(config: TrainConfig, stored: TrainConfig) -> None:
-    """Refuse settings beside ``--resume`` that differ from those of the run."""
+    """Refuse settings given with ``--resume`` that differ from those of the run."""
     for field in dataclasses.fields(stored):
         asked, has = getattr(config, field.name), getattr(stored, field.name)
         if asked != has:

@@ -210,7 +210,7 @@ def repeated(results: Sequence[EvaluationResult]) -> dict[str, Estimate]:
 
 
 def is_complete(submission: Submission, episodes: Iterable[Mapping[str, Any]]) -> bool:
-    """Return whether there is one episode for each attempt at each task, and none beside."""
+    """Return whether there is one episode for each attempt at each task, and no other."""
     config = submission.config
     wanted = [
         (each["label"], task, attempt)

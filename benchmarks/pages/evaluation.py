@@ -1,4 +1,4 @@
-"""The page of one evaluation: its numbers by environment, beside those of the baselines."""
+"""The page of one evaluation: its numbers by environment, with those of the baselines."""
 
 from __future__ import annotations
 

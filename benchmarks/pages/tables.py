@@ -130,7 +130,7 @@ class Line:
     Args:
         key: Marker of all its elements on the page, for the filter.
         cells: A cell for each column.
-        words: Words by which the filter finds it, beside those that it shows.
+        words: Further words by which the filter finds it.
     """
 
     key: str

@@ -70,7 +70,7 @@ def states(plan: Plan, folder: Path) -> dict[Job, State]:
 
 
 def processor_file(folder: Path) -> Path:
-    """Return the file that holds the processor time of a run, beside its folder."""
+    """Return the file that holds the processor time of a run, next to its folder."""
     return folder.with_name(f"{folder.name}.processor.json")
 
 

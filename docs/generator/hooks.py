@@ -112,7 +112,7 @@ def api() -> str:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages and images that are beside the code."""
+    """Add the pages and images that are next to the code."""
     known = pages()
     pictures: set[str] = set()
     files.append(File.generated(config, "reference/api.md", content=api()))

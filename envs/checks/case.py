@@ -201,7 +201,7 @@ def record(env: Env, seed: int | None, *, key: int = 0) -> Episode:
     Args:
         env: The environment.
         seed: Seed of the reset.
-        key: Seed of the actions beside that of the reset.
+        key: Seed of the actions, in addition to that of the reset.
     """
     actions = stream("check", -1 if seed is None else seed, key)
     episode = begin(env, seed)

@@ -191,7 +191,7 @@ def _branches(case: Case) -> list[Branch]:
     follow(case.env, begun, episode.actions[:turn])
     try:
         snapshot = case.env.get_wrapper_attr("snapshot")()
-    except Exception:  # judged by a rule of its own
+    except Exception:  # judged by its own rule
         return []
     if not isinstance(snapshot, bytes):
         return []

@@ -1,7 +1,7 @@
 """ALFWorld's games on disk: opened by their index, read one at a time.
 
 Two layouts are read. The official one has a folder for each game with the file ``game.tw-pddl``; the compact one has a
-file ``games.FOLD.jsonl.xz`` for each fold, beside the grammar ``alfred.twl2``. Slow work is done once and kept in the
+file ``games.FOLD.jsonl.xz`` for each fold, next to the grammar ``alfred.twl2``. Slow work is done once and kept in the
 user's cache: finding which official games are solvable, and unpacking a compact file so that single games can be read
 from it.
 """

@@ -79,7 +79,7 @@ class Threads:
 
     def _give_up(self, job: _Job, after_all: Callable[[], Any] | None) -> None:
         with self._ready:
-            if job in self._jobs:  # not begun
+            if job in self._jobs:  # not started
                 job.call = after_all or _nothing
             elif job.is_done:  # too late for the caller
                 self._jobs.append(_Job(after_all or _nothing))

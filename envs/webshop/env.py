@@ -103,7 +103,7 @@ class WebShop(PictureEnv):
     def setup(self) -> None:
         options = self.options
         if options.mode != "browser":
-            self.metadata = TextEnv.metadata  # of this instance: only a browser has pictures
+            self.metadata = TextEnv.metadata  # of this instance: only a browser has images
             self._require_render_mode(self.render_mode)
         self._shop = (
             procedural(options.products, options.shop_seed)

@@ -29,7 +29,7 @@ class LiveTab(TabKeeper):
 
     def __init__(self, store: Store) -> None:
         super().__init__(VIEWPORT)
-        self.is_steered = False  # nothing is drawn for pictures, so a page may draw when it likes
+        self.is_steered = False  # nothing is drawn for images, so a page may draw when it likes
         self._store = store
         self._server: SiteServer | None = None
         self._slot: Slot | None = None

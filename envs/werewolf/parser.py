@@ -135,7 +135,7 @@ def _matching(text: str) -> dict[int, int]:
 
 
 def _argument(found: Mapping[str, Any], verb: str, rest: str) -> Any:
-    """Return what an object says beside its verb: the rest of the action's own text, or the field for it."""
+    """Return what an object says besides its verb: the rest of the action's own text, or the field for it."""
     if rest.strip():
         return rest
     fields = {"say": ("text", "message"), "bid": ("amount", "bid")}.get(verb, ("target", "player"))

@@ -174,7 +174,7 @@ class ARPO(OutcomeMethod[ARPOConfig]):
             initial = self._entropy((*trajectory.earlier_turns, *trajectory.turns)[0])
             for index, turn in enumerate(trajectory.turns):
                 if index == 0 or not (turn.snapshot and turn.entropies):
-                    continue  # the first turn is where all episodes of the group begin, or where this one branched off
+                    continue  # the first turn is where all episodes of the group start, or where this one branched off
                 draws = stream("arpo", self._iteration, trajectory.spec.seed, trajectory.spec.episode, index).random(
                     self.config.branches_per_turn
                 )

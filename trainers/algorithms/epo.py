@@ -44,7 +44,7 @@ class EPOConfig:
     kappa_high: float = 2.0
     """Upper end of the range, as a multiple of the mean of earlier entropies."""
     alpha: float = 0.1
-    """Weight of the penalty for leaving the range, beside the schedule."""
+    """Weight of the penalty for leaving the range, in addition to the schedule."""
     decay: float = 3.0
     """Decay rate of the penalty's schedule from 2 towards 1."""
     form: Form = "hinge"

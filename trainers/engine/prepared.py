@@ -172,7 +172,7 @@ def prepare(
             method whose credit does not read them.
         first_pass: Sequences to those of each update of the first pass over the batch. The trainer's log-probabilities
             are computed in the micro-batches of these updates, because in 16 bits a sequence's depend on what goes
-            through the network beside it.
+            through the network next to it.
         merge_rows: False gives every turn its own sequence; the loss and its gradient stay the same.
         max_tokens: Tokens that go through a network together, padding included; 0 takes the layout's own number.
         layout: Layout of sequences, see there; loss and gradient do not depend on it.

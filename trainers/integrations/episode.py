@@ -220,7 +220,7 @@ class Episode:
     """
 
     def __init__(self, format: str = AUTO, legal_actions: bool = False) -> None:
-        action_format(format)  # an unknown name is reported before an episode begins
+        action_format(format)  # an unknown name is reported before an episode starts
         self.format = format
         self.finds_action = False
         self.prompt = PromptConfig(legal_actions=legal_actions)

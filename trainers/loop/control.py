@@ -1,6 +1,6 @@
 """The control arm: supervised learning for as long as training takes, from the same warm start on the same data.
 
-Run as ``python -m turngym.trainers.loop.control RUN_FOLDER PARENT_PID`` beside the training. The parent publishes the
+Run as ``python -m turngym.trainers.loop.control RUN_FOLDER PARENT_PID`` next to the training. The parent publishes the
 seconds of training so far, and the control waits whenever it is ahead of them; it ends with the training, or with its
 parent, or when it has learnt the demonstrations by heart.
 """
@@ -27,12 +27,12 @@ from turngym.trainers.records.run_folder import RunFolder
 
 _BUDGET = "allowance.json"
 _LEARNT_BY_HEART = 1e-4
-"""Mean loss of a token below which the demonstrations teach nothing more, and AdamW's steps get ever larger beside the
-gradients, until one of them undoes what was learnt."""
+"""Mean loss per token below which the demonstrations teach nothing more, and AdamW's steps grow relative to the
+gradients until one of them undoes the training."""
 
 
 class ControlArm:
-    """The parent's handle on the control arm, a process beside the training.
+    """The parent's handle on the control arm, a process next to the training.
 
     Args:
         folder: The run folder, with the warm start in it.

@@ -231,7 +231,7 @@ class _Job:
 
     @property
     def has_control(self) -> bool:
-        """True if a control arm runs beside the first rank: it needs a warm-up with demonstrations of an expert."""
+        """True if a control arm runs next to the first rank: it needs a warm-up with demonstrations of an expert."""
         return self.config.control and self.warms_up and self.task.has_expert and self.ranks.is_first
 
     @property

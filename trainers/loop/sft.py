@@ -1,4 +1,4 @@
-"""Supervised learning on expert demonstrations: the warm-up before training, and the control beside it."""
+"""Supervised learning on expert demonstrations: the warm-up before training, and the control next to it."""
 
 from __future__ import annotations
 

@@ -218,7 +218,7 @@ _KEY = "algorithm_defaults"
 
 
 def config_to_store(config: TrainConfig) -> dict[str, Any]:
-    """Return the settings as a value that JSON can hold, with the algorithm's defaults of today beside them."""
+    """Return the settings as a value that JSON can hold, with the algorithm's current defaults."""
     defaults = {part: _defaults(kind) for part, kind in parts(config.algorithm)}
     return {**config.as_json(), _KEY: defaults}
 

@@ -35,7 +35,7 @@ BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, BLACK = (
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)
 DASHES = ("solid", "dashed", "dashdot", "dotted")
 GRID_POINTS = 200
-SIZE = (5.8, 4.1)  # inches; small, so that text stays legible where the picture is shown small
+SIZE = (5.8, 4.1)  # inches; small, so that text stays legible where the image is shown small
 PIXELS_PER_INCH = 200
 STAGE_STYLE: Mapping[Stage, tuple[str, str, str]] = {
     "before": ("warm-up", VERMILION, "dashed"),
@@ -182,7 +182,7 @@ def _draw_run(axes: Axes, run: RunData) -> None:
 
 
 def _draw_levels(axes: Axes, side: Axes, levels: Sequence[tuple[Stage, Estimate]], title: str) -> None:
-    """Mark each policy's level on the test split: its interval beside the curve, and a line across the curve."""
+    """Mark each policy's level on the test split: its interval next to the curve, and a line across the curve."""
     for position, (stage, estimate) in enumerate(levels):
         _, colour, dashes = STAGE_STYLE[stage]
         low, high = success_interval(estimate)

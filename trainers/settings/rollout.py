@@ -73,7 +73,7 @@ class RolloutConfig(Options):
 
     @property
     def needs_vllm(self) -> bool:
-        """True if vLLM must be installed beside turngym."""
+        """True if vLLM must be installed next to turngym."""
         starts_it = self.start_servers > 0 and not self.served.python
         return self.sampler == "vllm" or (self.sampler == "vllm-server" and starts_it)
 

@@ -77,7 +77,7 @@ class Record(TextWrapper):
     def _adopt(self, content: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         observation, info = self._adopt_inside(content)
         self._write(complete=False)
-        self._log = EpisodeLog(self.env, observation, info, snapshot=content)  # a recorded episode begins here
+        self._log = EpisodeLog(self.env, observation, info, snapshot=content)  # a recorded episode starts here
         self._is_running = info["success"] < 0
         return observation, info
 

@@ -1,4 +1,4 @@
-"""Tools beside any environment: functions that an agent may call before it acts."""
+"""Tools in addition to any environment: functions that an agent may call before it acts."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ class Tools(TextWrapper):
     def _once(self, tool: Tool, arguments: dict[str, Any]) -> _Told:
         try:
             return self._result(tool, tool.call(**arguments))
-        except Exception as error:  # a tool is foreign code: whatever it raises is told to the agent
+        except Exception as error:  # user code: any exception is reported to the agent
             return self._failed(f"{type(error).__name__}: {error}", cost=tool.cost, is_valid=True)
 
     async def _arun(self, tool: Tool, arguments: dict[str, Any]) -> _Told:
@@ -253,5 +253,5 @@ class Tools(TextWrapper):
             return self._result(tool, await asyncio.wait_for(tool.call(**arguments), self._timeout))
         except TimeoutError:
             return self._late(tool)
-        except Exception as error:  # a tool is foreign code: whatever it raises is told to the agent
+        except Exception as error:  # user code: any exception is reported to the agent
             return self._failed(f"{type(error).__name__}: {error}", cost=tool.cost, is_valid=True)

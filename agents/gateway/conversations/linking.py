@@ -71,7 +71,7 @@ def linked(request: CallRequest, heads: Mapping[str, Sequence[SampledCall]], ren
 
 def _sampled(calls: Sequence[SampledCall], text: str) -> SampledCall | None:
     """Return the newest answer of some, one with exactly this text if there is one; None if there are none."""
-    exact = [call for call in calls if text.endswith(call.message.text)]  # behind what the client began
+    exact = [call for call in calls if text.endswith(call.message.text)]  # behind what the client started
     exact.sort(key=lambda call: len(call.message.text))
     return (exact or calls)[-1] if calls else None
 

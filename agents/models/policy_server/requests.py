@@ -72,7 +72,7 @@ class Order:
         prompt: Token ids.
         sampling: Temperature, top-p, length limit.
         seed: Fixes what is sampled.
-        stop_ids: Tokens that end it, beside the model's own.
+        stop_ids: Tokens that end it, in addition to the model's own.
         ignores_end: Whether the model's own end tokens do not end it.
         logprobs: Whether the log-probabilities of its tokens are wanted.
         prompt_logprobs: Whether those of the prompt's tokens are wanted.

@@ -104,7 +104,7 @@ class _Batch:
     def _step(self, tokens: Tensor) -> Tensor:
         self.mask = torch.cat([self.mask, torch.ones_like(self.mask[:, :1])], dim=1)
         last = self.positions[..., -1:]
-        if self.positions.ndim == 3:  # after a picture, all three parts continue behind the largest of them
+        if self.positions.ndim == 3:  # after an image, all three parts continue behind the largest of them
             last = last.amax(0, keepdim=True).expand(3, -1, -1)
         self.positions = last + 1
         return self._forward(tokens[:, None], self.positions, {})

@@ -14,7 +14,7 @@ from turngym.envs.png import png_size
 from turngym.errors import MissingExtra, ModelError
 
 Inputs: TypeAlias = dict[str, Tensor]
-"""Arguments of a network's forward pass beside ids and mask."""
+"""Arguments of a network's forward pass other than ids and mask."""
 
 
 class PictureInputs(ABC):

@@ -170,7 +170,7 @@ class Bandit(TextEnv[str]):
         self._substitutes: list[int] | None = None
 
     def _board(self, news: str) -> str:
-        """Return an observation: what the last pull gave, and what the view shows beside it."""
+        """Return an observation: what the last pull gave, and what the view shows next to it."""
         parts = [news] if news else []
         if self.view != "history":
             parts.append(self._table())

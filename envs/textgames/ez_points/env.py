@@ -168,7 +168,7 @@ class EZPoints(PictureEnv):
         self._left, self._has_value = self._hand(self._ranks), False
         self._depth, self._opens = 0, self.cards - 1 if self.cards > 2 else 0
         self._head = f"Cards: {names(self._ranks)}. Target: {self.target}."
-        self._order_salt = zlib.crc32(self._head.encode())  # equal instances begin alike
+        self._order_salt = zlib.crc32(self._head.encode())  # equal instances start alike
         self._board = self._head + " Formula:" if self._by_token else self._head
         self._list()
 

@@ -1,6 +1,6 @@
 """The process that builds one of TextWorld's games: ``python -m ...textworld_maker FOLDER SECONDS REQUEST``.
 
-It leaves the story, the facts that TextWorld keeps beside it, and a walkthrough that was played to the end.
+It leaves the story, the facts that TextWorld keeps next to it, and a walkthrough that was played to the end.
 """
 
 from __future__ import annotations

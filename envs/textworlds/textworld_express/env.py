@@ -206,7 +206,7 @@ class TextWorldExpress(TextEnv[str]):
         return self._reply.score
 
     def expert_action(self) -> str:
-        """Return the next action of the package's gold path; looking and reading beside it are allowed.
+        """Return the next action of the package's gold path; looking and reading in between are allowed.
 
         What does nothing on that path is left out: actions that are not legal there, and its ``look around`` and
         ``task``, since the first observation has said both.

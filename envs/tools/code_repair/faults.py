@@ -1,6 +1,6 @@
 """The faults that tasks are made of: which changes of which program make which of its inputs fail.
 
-The table lies beside the code and was made by running every changed program on every input in a sandbox:
+The table lies next to the code and was made by running every changed program on every input in a sandbox:
 ``python -m turngym.envs.tools.code_repair.faults`` makes it again. A change that no input shows, or that never ends, is
 left out.
 """

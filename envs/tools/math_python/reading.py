@@ -116,7 +116,7 @@ def unsigned(tree: Tree) -> Tree:
 
 
 def _mixed(left: Tree, fraction: Tree) -> Tree:
-    """Return a whole number, perhaps below zero, and a fraction beside it."""
+    """Return a whole number, perhaps below zero, and a fraction next to it."""
     found = ("mixed", unsigned(left), fraction)
     return found if left[0] == "num" else ("-", _ZERO, found)
 

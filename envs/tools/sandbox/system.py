@@ -1,7 +1,7 @@
 """Files of the host visible to a sandbox: interpreter, shell, standard library, and their shared libraries.
 
 This is an allow-list. It contains no packages, wherever they are installed, so that turngym's own solutions cannot be
-read where it is installed beside the standard library; nor other programs, caches or documentation.
+read where it is installed next to the standard library; nor other programs, caches or documentation.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _asked(program: str) -> dict[str, list[str]]:
 
 
 def _libraries(names: list[str], folders: list[str]) -> dict[str, str]:
-    """Return where each library is seen -> the file; all beside libc, where the loader looks without its cache."""
+    """Return where each library is seen -> the file; all next to libc, where the loader looks without its cache."""
     places = {os.path.basename(name): os.path.realpath(os.path.dirname(name)) for name in names}
     home = next((place for name, place in places.items() if name.startswith("libc.")), "/usr/lib")
     found = {}

@@ -61,7 +61,7 @@ class AsyncioBackend(ThreadBackend):
             if blocker is None:
                 self._leave_past(owner)
             elif not blocker.flight:
-                self._leave_loop(None)  # a task that goes on after its turn: its next turn will have to answer for it
+                self._leave_loop(None)  # a task that continues after its turn: its next turn will have to answer for it
             return False  # else the one that blocks the loop will exceed its own limit
         self._leave_loop(worker)  # blocked by this lane, or by a task without a known owner
         return True

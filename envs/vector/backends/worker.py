@@ -51,7 +51,7 @@ class Board:
     def __init__(self, file: int) -> None:
         self._memory = mmap.mmap(file, self.SIZE)
         # Whole numbers, each stored at once. The struct module writes byte by byte, over zeros, and a reader in
-        # another process would now and then see a job that seems to have begun when the machine did.
+        # another process would now and then see a job that seems to have started when the machine did.
         self._numbers = memoryview(self._memory).cast("q")
 
     def write(self, serial: int) -> None:

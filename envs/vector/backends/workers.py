@@ -208,7 +208,7 @@ class WorkersBackend(Backend, Generic[AnyWorker]):
         answers, durations = message
         self.latencies.absorb(durations)
         for serial, content, start in answers:
-            if serial == IDLE:  # the worker could not begin at all
+            if serial == IDLE:  # the worker could not start at all
                 raise self._give_up(content.error)
             job = worker.flight.pop(serial, None)
             if job is None:

@@ -36,8 +36,8 @@ class BrowserPool:
 
     A tab is handed out by :meth:`open` and given back by :meth:`release`; it is new each time. A browser whose memory
     exceeds the limit gets no new tabs and ends with its last one. One that has ended, or cannot even close a tab, is
-    replaced, and :attr:`counts` says how often (``browser_lost``), beside what pages tried (``dialog``, ``popup``,
-    ``download``, ``navigation``, ``hang``) and ``launched``, ``opened``.
+    replaced, and :attr:`counts` counts this (``browser_lost``), blocked attempts (``dialog``, ``popup``, ``download``,
+    ``navigation``, ``hang``), and ``launched`` and ``opened``.
 
     Args:
         tabs_per_browser: Maximum number of tabs per browser process.
@@ -196,7 +196,7 @@ class BrowserPool:
     # Tabs.
 
     async def _open(self, host: Chromium, allowed: Sequence[str], viewport: tuple[int, int]) -> Tab:
-        async with host.naming:  # a context is told from the others by being new
+        async with host.naming:  # a context differs from the others by being new
             known = await contexts(host.session) if host.is_steered else set()
             context = await _new_context(host.browser, allowed, viewport)
             page = await (open_steered(host.session, context, known) if host.is_steered else context.new_page())

@@ -33,7 +33,7 @@ FLAGS = (
     "--font-render-hinting=none",
     "--js-flags=--max-old-space-size=256",
     "--force-color-profile=srgb",
-    "--disable-partial-raster",  # a picture must not depend on what was painted anew since the last one
+    "--disable-partial-raster",  # an image must not depend on what was painted again since the last one
 )
 
 

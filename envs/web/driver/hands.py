@@ -46,7 +46,7 @@ async def act(tab: Tab, action: Action, nodes: Sequence[Node]) -> str:
     elif action.kind == "scroll":
         across, down = DIRECTIONS[action.text]
         await tab.tool("scroll", action.place, across * _SCROLLED, down * _SCROLLED)
-        await tab.tool("frame")  # the page is told of a scroll with the next frame
+        await tab.tool("frame")  # the page is notified of a scroll with the next frame
     elif action.kind == "accept":
         tab.answer = action.text
     elif action.kind == "back":

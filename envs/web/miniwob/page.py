@@ -199,7 +199,7 @@ class MiniWoBPage(TabKeeper):
             if not answer["mouse"]:
                 break
             await tab.mouse("mouseMoved", *answer["mouse"])
-        if told is None or span:  # what lies under the mouse changes whenever it is told so: time passes all the same
+        if told is None or span:  # what is under the mouse changes whenever it is notified: time passes all the same
             told = await tab.ask(f"(__turngym.advance({span}), {LOOK})")
         return await self._screen(tab, told, problem)
 
@@ -215,7 +215,7 @@ class MiniWoBPage(TabKeeper):
         goal = told["goal"]
         if isinstance(goal, dict):  # tasks in people's own words also name their parts
             goal = goal["utterance"]
-        if not told["started"]:  # the page has loaded itself anew: whatever was done in it is lost
+        if not told["started"]:  # the page has loaded itself again: whatever was done in it is lost
             self._loaded = None
             return Screen(goal, nodes, True, -1.0, -1.0, problem, "The page was left.", branches)
         is_done = bool(told["done"])

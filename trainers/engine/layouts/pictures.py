@@ -1,4 +1,4 @@
-"""Sequences with pictures: rows of a matrix or one packed row, with the images of all of them beside it."""
+"""Sequences with pictures: rows of a matrix or one packed row, with the images of all of them next to it."""
 
 from __future__ import annotations
 

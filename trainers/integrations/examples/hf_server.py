@@ -13,7 +13,7 @@ from turngym.agents.sampling import Sampling, turn_uniforms
 
 
 class HFServer(LLMServerClient):  # type: ignore[misc]  # the package has no types
-    """Answers one request at a time; every answer is kept in ``answers``, beside the prompt that it was given to.
+    """Answers one request at a time; every answer is kept in ``answers``, next to the prompt that it was given to.
 
     Args:
         config: verl's configuration.

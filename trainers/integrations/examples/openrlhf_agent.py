@@ -22,7 +22,7 @@ class AgentExecutor(TurngymExecutor):
 
 
 class Engine:
-    """Answers as vLLM does; every answer is kept beside the prompt that it was given to."""
+    """Answers as vLLM does; every answer is kept next to the prompt that it was given to."""
 
     def __init__(self, model: LanguageModel) -> None:
         self.model = model

@@ -15,7 +15,7 @@ from turngym.trainers.integrations.trl import ToolEnvironment, task_rows, tool_e
 
 
 def solved(environments: Sequence[ToolEnvironment], **columns: Any) -> list[float]:
-    """Pay a little for each solved episode, beside the return that the environment itself gives."""
+    """Pay a little for each solved episode, on top of the return that the environment itself gives."""
     return [0.1 * env.episode.result.success for env in environments]
 
 

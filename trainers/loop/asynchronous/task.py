@@ -26,7 +26,7 @@ from turngym.trainers.records.run_folder import RunFolder
 
 
 class AsyncTask(WrappedTask[EnvTask]):
-    """Gathers episodes from a player that runs beside the learner, and writes down what becomes of each.
+    """Gathers episodes from a player that runs next to the learner, and writes down what becomes of each.
 
     The journal is in the folder ``journal`` of a run. A run that continues from a checkpoint first trains again on the
     batches that were trained on since, from the journal, and then continues with the episodes that were being played.

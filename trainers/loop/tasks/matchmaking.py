@@ -5,7 +5,7 @@ of games that the learner wins: ``1 - p`` (linear), ``(1 - p)^2`` (squared), ``p
 strength), ``min(1/2, 1 - p)`` (linear_capped). Shares are kept for each opponent and each side that the learner plays,
 as sides do not have equal chances. Earlier games fade, since the learner changes.
 
-One thing differs: a share counts one won and one lost game beside those played. So an opponent that was never met has
+One thing differs: a share is smoothed with one won and one lost game. So an opponent that was never met has
 1/2, and one that was always beaten is still drawn now and then.
 """
 

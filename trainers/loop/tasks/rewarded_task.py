@@ -131,7 +131,7 @@ class RewardedTask(WrappedTask[TaskSource]):
     # Checkpoints.
 
     def save(self, folder: RunFolder) -> None:
-        """Write the model and the episodes it is fitted to, beside the newest checkpoint."""
+        """Write the model and the episodes it is fitted to, next to the newest checkpoint."""
         self.task.save(folder)
         if self._fits is None:
             return

@@ -1,6 +1,6 @@
 """Weights from GPU to GPU by vLLM's own protocol: nccl between GPUs, ipc on one. Read in vLLM 0.32, not run yet.
 
-All that depends on vLLM's trainer side, whose names have changed often, is in this file. vLLM must be installed beside
+All that depends on vLLM's trainer side, whose names have changed often, is in this file. vLLM must be installed next to
 the learner as well.
 """
 

@@ -124,7 +124,7 @@ class LoopLane(Lane):
     def put(self, order: Order) -> None:
         """Run an operation."""
         if self.is_async:
-            self.began = time.monotonic()  # the loop may be blocked, so that it never begins
+            self.began = time.monotonic()  # the loop may be blocked, so that it never starts
             self.home.call(self._begin_now, order)
         else:
             super().put(order)
