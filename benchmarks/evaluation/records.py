@@ -289,19 +289,8 @@ def metrics(result: EvaluationResult) -> dict[str, Any]:
 
 
 def _estimate(estimate: Estimate, higher_is_better: bool) -> dict[str, Any]:
-    numbers = {
-        "value": estimate.value,
-        "stderr": estimate.stderr,
-        "ci_low": estimate.low,
-        "ci_high": estimate.high,
-    }
-    return {
-        **{name: None if math.isnan(number) else number for name, number in numbers.items()},
-        "n_games": estimate.count,
-        "n_blocks": estimate.blocks,
-        "method": estimate.method,
-        "higher_is_better": higher_is_better,
-    }
+    found = as_json(estimate, higher_is_better)
+    return {name: None if isinstance(each, float) and math.isnan(each) else each for name, each in found.items()}
 
 
 def normalised(played: Evaluation) -> dict[str, float]:

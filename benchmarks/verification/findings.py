@@ -98,6 +98,13 @@ def differs(one: float, other: float) -> bool:
     return not abs(one - other) <= TOLERANCE * max(1.0, abs(one), abs(other))
 
 
+def is_same(told: Any, expected: Any) -> bool:
+    """Return whether two JSON values without parts are the same; numbers are the same within rounding."""
+    if isinstance(expected, bool) or isinstance(told, bool) or not isinstance(expected, int | float):
+        return bool(told == expected and type(told) is type(expected))
+    return isinstance(told, int | float) and not differs(told, expected)
+
+
 def place_of(row: Mapping[str, Any]) -> str:
     """Return how an episode is called in a finding."""
     return f"episodes.jsonl, {row['label']}, task {row['task']}, attempt {row['attempt']}"

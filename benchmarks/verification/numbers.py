@@ -18,7 +18,7 @@ from turngym.benchmarks.evaluation.submission import BASELINES, Submission, in_o
 from turngym.benchmarks.statistics.estimates import as_json, equal_weight_mean, read_estimate
 from turngym.benchmarks.statistics.normalised import HIGH, LOW, normalised_mean, normalised_results
 from turngym.benchmarks.suites import Suite
-from turngym.benchmarks.verification.findings import Finding, differs, place_of
+from turngym.benchmarks.verification.findings import Finding, is_same, place_of
 
 FILE = "results.json"
 _KINDS = {
@@ -89,7 +89,7 @@ def usage_findings(submission: Submission) -> Iterator[Finding]:
         yield Finding("results", "episodes.jsonl", "some attempts are marked with in_order, and others are not")
     told = submission.results["usage"]
     for key in sorted(told.keys() | expected.keys()):
-        if key not in told or key not in expected or not _same(told[key], expected[key]):
+        if key not in told or key not in expected or not is_same(told[key], expected[key]):
             message = f"{key} is {told.get(key)!r}, expected {expected.get(key)!r}"
             yield Finding("usage", f"{FILE}, usage", message)
     yield from _verifier_findings(submission)
@@ -121,7 +121,7 @@ def _verifier_findings(submission: Submission) -> Iterator[Finding]:
     if not isinstance(told, dict) or told.get("name") != named:
         yield Finding("results", place, f"it is {str(told)[:_SHOWN]!r}, but config.json names {named!r}")
     elif not isinstance(told.get("usage"), dict) or any(
-        key not in told["usage"] or not _same(told["usage"][key], value) for key, value in expected.items()
+        key not in told["usage"] or not is_same(told["usage"][key], value) for key, value in expected.items()
     ):
         yield Finding("usage", place, f"it is {told.get('usage')}, expected {expected}"[:300])
 
@@ -153,16 +153,9 @@ def compared(told: Any, expected: Numbers, place: str) -> Iterator[Finding]:
     for key in sorted(told.keys() | expected.keys()):
         if key not in told or key not in expected:
             yield Finding("results", place, f"{key} is {'missing' if key in expected else 'unknown'}")
-        elif not _same(told[key], expected[key]):
+        elif not is_same(told[key], expected[key]):
             message = f"{key} is {told[key]!r}, expected {expected[key]!r}"
             yield Finding(_KINDS.get(key, "results"), place, message)
-
-
-def _same(told: Any, expected: Any) -> bool:
-    if isinstance(expected, bool) or not isinstance(expected, int | float):
-        return bool(told == expected and type(told) is type(expected))
-    is_number = isinstance(told, int | float) and not isinstance(told, bool)
-    return is_number and not differs(told, expected)
 
 
 def _baseline_shape(told: Numbers) -> Iterator[Finding]:
@@ -191,7 +184,7 @@ def _normalised_findings(told: Numbers) -> Iterator[Finding]:
         yield Finding("normalised", place, f"expected the environments {sorted(expected)}, got {str(values)[:80]}")
         return
     for label, estimate in expected.items():
-        if not _same(values[label], estimate.value):
+        if not is_same(values[label], estimate.value):
             yield Finding("normalised", f"{place}, {label}", f"it is {values[label]}, expected {estimate.value}")
     shown = told.get("normalised_mean")
     if (mean is None) != (shown is None):

@@ -16,7 +16,7 @@ from turngym.benchmarks.tournaments.pairings import Match, schedule
 from turngym.benchmarks.tournaments.plan import TournamentPlan
 from turngym.benchmarks.tournaments.results import ANCHOR_ELO, PRIOR, results, usual_anchor
 from turngym.benchmarks.tournaments.submission import PlayedTournament
-from turngym.benchmarks.verification.findings import Finding, differs
+from turngym.benchmarks.verification.findings import Finding, is_same
 from turngym.envs.multiagent.hosted import begin_game
 from turngym.envs.multiagent.records import transcript_sha256
 from turngym.envs.multiagent.registration import game_refusal
@@ -132,15 +132,9 @@ def _differences(told: Any, expected: Any, place: str) -> Iterator[Finding]:
     elif isinstance(expected, list | tuple) and isinstance(told, list) and len(told) == len(expected):
         for number, (one, other) in enumerate(zip(told, expected, strict=True)):
             yield from _differences(one, other, f"{place}, {number}")
-    elif not _equal(told, expected):
+    elif not is_same(told, expected):
         message = f"it is {str(told)[:_SHOWN]}, expected {str(expected)[:_SHOWN]}"
         yield Finding("aggregate", place, message)
-
-
-def _equal(told: Any, expected: Any) -> bool:
-    if isinstance(expected, bool) or isinstance(told, bool) or not isinstance(expected, int | float):
-        return bool(told == expected and type(told) is type(expected))
-    return isinstance(told, int | float) and not differs(told, expected)
 
 
 def replay_games(
