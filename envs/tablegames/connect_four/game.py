@@ -203,14 +203,16 @@ class SmallConnectFour(ConnectFour):
         """Height."""
         columns: Annotated[int, between(2, 12)] = 5
         """Width."""
+        connect: int = 4
+        """Stones in a row that win, from 2 to the longer side."""
 
         def check(self) -> None:
             super().check()
             if self.rows * self.columns > _SOLVED_CELLS:
                 raise OptionError(
                     "rows",
-                    f"times columns must be at most {_SOLVED_CELLS}, got {self.rows} x {self.columns}: "
-                    "use ConnectFour.",
+                    f"times columns must be at most {_SOLVED_CELLS} cells, got {self.rows} rows and {self.columns} "
+                    "columns: use ConnectFour.",
                 )
 
     options: Options
