@@ -20,10 +20,9 @@ from tyro.conf import Positional
 from turngym.benchmarks.cli.options.parsing import find_env, parse, text_env_ids
 from turngym.entries import shortened
 from turngym.envs.settings import Configured
-from turngym.options import attribute_docs
+from turngym.options import attribute_docs, constructor_signature
 from turngym.plugins import OURS, Plugin, load_plugins, origin
 from turngym.registry import Registry
-from turngym.signatures import constructor_signature
 from turngym.terminal.console import Console
 from turngym.terminal.output import print_json
 
