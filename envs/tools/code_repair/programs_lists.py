@@ -52,7 +52,7 @@ def largest_sum(numbers: list[int]) -> int:
 
 
 def second_largest(numbers: list[int]) -> int | None:
-    """Return the second largest of the different numbers, None if there is none."""
+    """Return the second largest of the different numbers, None where there is none."""
     best, second = None, None
     for number in numbers:
         if best is None or number > best:
