@@ -20,27 +20,25 @@ PAGE = "claims.md"
 VERDICTS = (HOLDS, PARTLY, FAILS, OPEN, UNTESTED)
 _HEAD = f"""# Claims of papers, tested with power
 
-Papers on training agents by reinforcement claim that one method beats another under some condition. Each claim is
-tested here in a world that has the condition, with policies so small (one hidden layer over one-hot contexts) that a
-run takes seconds and hundreds fit into a study. Turn table, methods, losses, learner and trainer are those of every
-training run of this project; only network and worlds are small, so what is found here need not hold for language
-models on texts.
+Each claim that one method beats another under some condition is tested in an environment with this condition, with
+policies so small (one hidden layer over one-hot contexts) that a run takes seconds. Turn table, methods, losses,
+learner and trainer are those of every training run; only networks and environments are small, so results need not
+transfer to language models on text.
 
-- An *arm* is a method with its settings, which a test compares with the method's page; whatever differs has its reason
-  below the tables. Arms that are compared have equal samples: the same environment turns, or the same episodes in (d)
-  and (g). They have equal clip widths, and no entropy bonus unless that is under test.
-- A *level* is one condition, such as how often states repeat. The levels at which the paper claims a gain are marked;
-  the others show how it changes.
-- *Seeds*: a pilot with seeds of its own chose each arm's step size from the same grid, and the number of seeds so that
-  the smallest difference that matters (10 points unless stated) would be found with a probability, the *power*, of
+- An *arm* is a method with its settings, which a test compares with the method's page; differences have reasons below
+  the tables. Compared arms have equal samples (environment turns, or episodes in (d) and (g)) and equal clip ranges,
+  and no entropy bonus unless it is under test.
+- A *level* is one condition, such as the share of repeated states. Levels at which the paper claims a gain are marked.
+- *Seeds*: a pilot with separate seeds chose each arm's learning rate from one grid, and the number of seeds so that
+  the smallest relevant difference (10 points unless stated) is detected with a probability, the *power*, of
   90 %; at least {LEAST_SEEDS} seeds, at most {MOST_SEEDS} (fewer where a run costs much), so that the power is less
-  where runs spread widely. Runs are compared in pairs of equal seeds: once, after the last of them, or at three looks
-  that are planned with the seeds. The power is that of the last look, and intervals are not corrected for looks.
+  where runs vary widely. Runs are compared in pairs of equal seeds, once at the end or at three planned looks. The
+  power is that of the last look, and intervals are not corrected for looks.
 - *Points* are percentage points of success, mean of the last three of sixteen evaluations, unless the comparison says
   *kept*: the share of runs that did not collapse. Intervals are those of 95 %.
 
-{RULE} *Not tested*: a metric says that what an arm is named for did nothing. The tables of comparisons also have the
-verdict of each interval *alone*: it holds if the interval lies above 0, and does not if it lies below what matters.
+{RULE} *Not tested*: a metric shows that the arm's mechanism was inactive. The tables of comparisons also have the
+verdict of each interval *alone*: it holds if the interval is above 0, and does not if it is below the relevant effect.
 
 Made by `python benchmarks/studies/learning/laboratory.py page` from `benchmarks/results/claims/`; `... run LETTER`
 repeats an experiment. With the embedded language model on text worlds, and three seeds:
