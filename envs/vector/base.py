@@ -1,4 +1,20 @@
-"""The vector: several environments stepped together, in part, or as they become ready."""
+"""The vector: several environments stepped together, in part, or as they become ready.
+
+A step, from call to call (in the synchronous backend; others run ``Slot`` in threads, processes or on other machines)::
+
+    TextVectorEnv.step(actions, indices)
+        Packing.split             actions of the batch -> one per slot
+        Book.step_op              ("step", action), or ("reset", seed) where the last episode ended
+        Backend.stream            runs the operations and yields the results in order
+            Slot.step             one environment; a fault, an exception for example, becomes a result
+                env.step
+                finite_reward, flag, valid_table       nothing that breaks the batch passes
+        Book.settle               status, seed and last observation of the slot; counts faults
+        _with_next                SAME_STEP only: resets ended slots by the same path
+        Packing.batch             results -> observations, rewards, terminations, truncations
+            Infos                 one dict per slot; columns are built when they are first read
+    send and recv run the same calls, with Backend.submit and Backend.collect in the place of stream.
+"""
 
 from __future__ import annotations
 
