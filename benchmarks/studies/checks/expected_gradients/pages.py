@@ -20,7 +20,7 @@ CLASSES = {
     "unbiased": "Unbiased",
     "proportional": "Unbiased up to a constant factor",
     "vanishing": "Biased in small batches; the bias vanishes as the batch grows",
-    "biased": "Biased, including large batches",
+    "biased": "Biased, even in large batches",
 }
 KINDS = ("one_group", "large_batch")
 HEADS = {
