@@ -179,7 +179,7 @@ class TextEnv(SnapshotEnv[ObsT]):
             )
         self._require_render_mode(render_mode)
         self.split = self.options.split
-        self.max_turns = self.options.turn_limit
+        self.max_turns = self._turn_limit()
         self.render_mode = render_mode
         self.observation_space = cast("gymnasium.Space[ObsT]", Unicode())
         self.action_space = Unicode()
@@ -192,6 +192,12 @@ class TextEnv(SnapshotEnv[ObsT]):
         self.setup()
 
     _constructor = __init__
+
+    def _turn_limit(self) -> int:
+        limit = self.options.turn_limit
+        if not isinstance(limit, int):
+            raise ConfigError(f"the options of {self.env_id} need a property turn_limit where max_turns is {limit!r}.")
+        return limit
 
     def _require_render_mode(self, render_mode: str | None) -> None:
         modes = self.metadata["render_modes"]

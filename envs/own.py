@@ -50,9 +50,14 @@ class FromFile:
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def creator(self) -> Any:
+        """The class or function."""
+        return getattr(load_file(Path(self.path)), self.name)
+
     def __call__(self, **options: Any) -> gymnasium.Env[Any, Any]:
         """Return a fresh environment."""
-        made: gymnasium.Env[Any, Any] = getattr(load_file(Path(self.path)), self.name)(**{**self.options, **options})
+        made: gymnasium.Env[Any, Any] = self.creator(**{**self.options, **options})
         return made
 
 

@@ -202,6 +202,16 @@ class Configured(Declared):
     settings: Mapping[str, Any]
     """The options that this object was made with, defaults included."""
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "Options" not in cls.__dict__:
+            return
+        base = next(each.__dict__["Options"] for each in cls.__mro__[1:] if "Options" in each.__dict__)
+        if not (isinstance(cls.Options, type) and issubclass(cls.Options, base)):
+            raise ConfigError(f"{cls.__qualname__}.Options must derive from {base.__qualname__}, whose options it has.")
+        if taken := [name for name in _NOT_SETTINGS if name in inspect.get_annotations(cls.Options)]:
+            raise ConfigError(f"{cls.__qualname__}.Options declares {taken[0]}, which every constructor takes already.")
+
     @classmethod
     def takes_declared(cls) -> bool:
         """Return whether the constructor takes the declared options, and is not one that a subclass defines itself."""
@@ -216,7 +226,7 @@ class Configured(Declared):
         """Check and keep the declared options; for constructors."""
         self.options = self.Options.build(owner, given, positional)
         if self.takes_declared():
-            self.settings = self.recorded(vars(self.options))
+            self.settings = self.recorded(dict(vars(self.options)))
 
     def setup(self) -> None:
         """Prepare what follows from ``self.options``, which have been checked; called once, by the constructor."""

@@ -214,11 +214,13 @@ class Options:
             OptionError: An option is missing, unknown or out of its range, or contradicts another one.
         """
         known = kinds(cls)
+        if not isinstance(given, Mapping):
+            raise ConfigError(f"{owner or 'this'} must be a table of options, got {_shown(given)}.")
         if positional:
             given = {**given, **cls._named(owner, given, positional)}
         try:
             if not known.keys() >= given.keys():
-                wrong = next(name for name in given if name not in known)
+                wrong = str(next(name for name in given if name not in known))
                 raise UnknownOption(wrong, nearest(wrong, known))
             if missing := cls._required.difference(given):
                 raise OptionError(min(missing), "is required.")
@@ -229,8 +231,10 @@ class Options:
     @classmethod
     def _named(cls, owner: str, given: Mapping[str, Any], positional: Sequence[Any]) -> dict[str, Any]:
         names = _own(cls)[: len(positional)]
-        if len(names) < len(positional) or not given.keys().isdisjoint(names):
-            raise ConfigError(f"{owner} got too many options by position: pass them by name.")
+        if len(names) < len(positional):
+            raise ConfigError(f"{owner} got {len(positional)} options by position and takes {len(names)}: pass names.")
+        if twice := next((name for name in names if name in given), ""):
+            raise ConfigError(f"{owner} got the option {twice} twice: by position and by name.")
         return dict(zip(names, positional, strict=True))
 
     @classmethod
@@ -280,16 +284,28 @@ def kinds(cls: type[Options]) -> Mapping[str, Kind]:
     """Return what each option must be, found once for each class."""
     found: Mapping[str, Kind] | None = cls.__dict__.get("_kinds")
     if found is None:
-        hints = get_type_hints(cls, include_extras=True)
+        hints = _hints(cls)
         fields = dataclasses.fields(cls)
         found = {}
         for field in fields:
-            kind = kind_of(hints[field.name])
+            try:
+                kind = kind_of(hints[field.name])
+            except TypeError as error:
+                raise ConfigError(f"the option {field.name} of {cls.__qualname__} {error}") from None
             is_valid = kind.read(field.default) is field.default
             found[field.name] = kind._replace(default=field.default) if is_valid else kind
         cls._required = frozenset(field.name for field in fields if default_of(field) is dataclasses.MISSING)
         cls._kinds = found
     return found
+
+
+def _hints(cls: type[Options]) -> dict[str, Any]:
+    try:
+        return get_type_hints(cls, include_extras=True)
+    except NameError as error:
+        raise ConfigError(
+            f"a type in {cls.__qualname__} cannot be resolved: {error}. Import it outside of `if TYPE_CHECKING`."
+        ) from None
 
 
 def _own(cls: type[Options]) -> list[str]:
@@ -316,6 +332,9 @@ def attribute_docs(cls: type[Options]) -> dict[str, str]:
 def kind_of(hint: Any) -> Kind:
     """Return what values of a type hint must be.
 
+    Raises:
+        TypeError: Options cannot have this type.
+
     >>> kind_of(Annotated[int, between(1, 9)] | None).words
     'a whole number in [1, 9] or None'
     """
@@ -331,7 +350,7 @@ def kind_of(hint: Any) -> Kind:
         inner = [kind_of(each) for each in arguments]
         noun, is_free = " or ".join(each.words for each in inner), any(each.is_free for each in inner)
         return Kind(noun, lambda value: _first(value, inner), (), is_free)
-    if origin is tuple:
+    if origin is tuple and arguments[1:] == (Ellipsis,):
         item = kind_of(arguments[0])
         return Kind(f"a list, each {item.words}", lambda value: _items(value, item), (), item.is_free)
     if isinstance(hint, type) and issubclass(hint, Options):
@@ -339,6 +358,8 @@ def kind_of(hint: Any) -> Kind:
     if hint in _SCALARS:
         return _SCALARS[hint]
     kind = origin or hint  # such as Mapping or Path
+    if not isinstance(kind, type) or kind in (tuple, list, set, Any):
+        raise TypeError(f"cannot have the type {hint}: use tuple[X, ...] for lists, or a class.")
     return Kind(f"a {kind.__name__.lower()}", lambda value: value if isinstance(value, kind) else _WRONG, (), True)
 
 
@@ -348,9 +369,11 @@ def _ruled(read: Callable[[Any], Any], rules: Sequence[Rule]) -> Callable[[Any],
     def ruled(value: Any) -> Any:
         found = read(value)
         if found is not _WRONG:
-            for holds in tests:
-                if not holds(found):
+            try:
+                if not all(holds(found) for holds in tests):
                     return _WRONG
+            except TypeError as error:
+                raise ConfigError(f"a rule does not apply to options of its type: {error}.") from None
         return found
 
     return ruled
@@ -366,7 +389,8 @@ def _nested(cls: type[OptionsT], value: Any) -> Any:
 
 
 def _equal(value: Any, choices: Collection[Any]) -> Any:
-    return next((each for each in choices if type(each) is type(value) and each == value), _WRONG)
+    kind = str if isinstance(value, str) else type(value)  # NumPy and enumerations have texts of their own type
+    return next((each for each in choices if type(each) is kind and each == value), _WRONG)
 
 
 def _first(value: Any, kinds: Sequence[Kind]) -> Any:

@@ -6,7 +6,7 @@ import importlib.metadata
 import inspect
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,6 +19,8 @@ from tyro.conf import Positional
 
 from turngym.benchmarks.cli.options.parsing import find_env, parse, text_env_ids
 from turngym.entries import shortened
+from turngym.envs.own import FromFile
+from turngym.envs.seat import SeatEnv
 from turngym.envs.settings import Configured
 from turngym.options import attribute_docs, constructor_signature
 from turngym.plugins import OURS, Plugin, load_plugins, origin
@@ -186,9 +188,27 @@ KINDS: dict[str, Callable[[], list[Row]]] = {
 
 
 def options_of(name: str) -> list[Row]:
-    """Return the options of an environment: name, allowed values, default and meaning."""
+    """Return the options of an environment or game: name, allowed values, default and meaning."""
+    from turngym.envs.multiagent.registration import GAMES, game_class
+
+    load_plugins()
+    if name in GAMES:
+        return _option_rows(game_class(name), GAMES[name].kwargs)
     spec = gymnasium.spec(find_env(name))
-    creator: Any = load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
+    creator: Any = spec.entry_point
+    if isinstance(creator, FromFile):
+        creator = creator.creator
+    elif isinstance(creator, str):
+        creator = load_env_creator(creator)
+    rows = _option_rows(creator, spec.kwargs)
+    game = str(spec.kwargs.get("game"))
+    if creator is SeatEnv and game in GAMES:
+        known = {row["name"] for row in rows}
+        rows += [row for row in _option_rows(game_class(game), GAMES[game].kwargs) if row["name"] not in known]
+    return rows
+
+
+def _option_rows(creator: Any, fixed: Mapping[str, Any]) -> list[Row]:
     is_declared = isinstance(creator, type) and issubclass(creator, Configured) and creator.takes_declared()
     allowed = creator.declared_kinds() if is_declared else {}
     texts = attribute_docs(creator.Options) if is_declared else {}
@@ -197,12 +217,16 @@ def options_of(name: str) -> list[Row]:
         {
             "name": each.name,
             "value": allowed[each.name].words if each.name in allowed else "",
-            "default": None if each.default is each.empty else repr(spec.kwargs.get(each.name, each.default)),
-            "meaning": texts.get(each.name, "").replace("``", ""),
+            "default": _default(fixed.get(each.name, each.default)),
+            "meaning": re.sub(r":\w+:`[~!]?|`", "", texts.get(each.name, "")),
         }
         for each in signature.parameters.values()
         if each.name not in ("env_id", "render_mode") and each.kind is not each.VAR_KEYWORD
     ]
+
+
+def _default(value: Any) -> str | None:
+    return None if value is inspect.Parameter.empty else repr(value)
 
 
 def _show_options(name: str, as_json: bool) -> int:

@@ -161,7 +161,7 @@ def turn_limit_holds(case: Case) -> Iterator[Finding]:
     for episode in case.recorded:
         length = len(episode.turns) - 1
         if not episode.is_over and length >= limit:
-            yield Finding(f"the episode goes on after max_turns={limit} turns", episode.seed, length)
+            yield Finding(f"the episode continues after max_turns={limit} turns", episode.seed, length)
     if limit > LONGEST_EPISODE and not all(episode.is_over for episode in case.recorded):
         raise Skipped(f"max_turns={limit} is more than the {LONGEST_EPISODE} turns that are played here")
 

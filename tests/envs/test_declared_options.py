@@ -125,3 +125,41 @@ def test_every_registered_environment_has_valid_defaults() -> None:
             assert found.Options() and set(found.Options.parameters()) <= set(
                 constructor_signature(found).parameters.values()
             )
+
+
+def test_options_of_an_environment_derive_from_those_of_its_base() -> None:
+    with pytest.raises(ConfigError, match=r"Loose\.Options must derive from TextEnv\.Options"):
+
+        class Loose(TextEnv[str]):
+            class Options:
+                width: int = 1
+
+    with pytest.raises(ConfigError, match=r"Short\.Options must derive from Sokoban\.Options"):
+
+        class Short(Sokoban):
+            class Options(TextEnv.Options):
+                width: int = 1
+
+
+def test_options_that_every_constructor_takes_are_not_declared_again() -> None:
+    with pytest.raises(ConfigError, match=r"Named\.Options declares env_id, which every constructor takes already"):
+
+        class Named(TextEnv[str]):
+            class Options(TextEnv.Options):
+                env_id: str = ""
+
+
+def test_an_episode_needs_a_limit_of_turns() -> None:
+    class Endless(Coin):
+        class Options(Coin.Options):
+            max_turns: int | None = None  # type: ignore[assignment]  # the subject of the test
+
+    with pytest.raises(ConfigError, match="need a property turn_limit where max_turns is None"):
+        Endless()
+
+
+def test_changed_settings_leave_the_options_as_they_were() -> None:
+    env = GuessTheNumber()
+    high = env.options.high
+    env.settings["high"] = high + 1  # type: ignore[index]  # a Mapping that is a dict
+    assert env.options.high == high

@@ -97,11 +97,12 @@ def test_a_full_disk_is_told(evaluation: Path) -> None:
     [
         (["train", "--env", "CartPole-v1"], "CartPole-v1 is no text environment of turngym"),
         (["eval", "CartPole-v1", "--agent", "random"], "CartPole-v1 is no text environment of turngym"),
-        (["train", "--threads", "1000000"], "threads must be at most 1024, got 1000000"),
+        (["train", "--threads", "1000000"], "threads of the run must be a whole number in [0, 1024], got 1000000."),
         (
             ["eval", HANOI, "--agent", "random", "--episods", "3"],
             "unrecognized options: --episods, 3. Did you mean --",
         ),
+        (["eval", HANOI, "--agent", "random", "--option", "env_id=x"], "--option cannot set env_id"),
         (["eval"], "missing: TARGET, --agent. `turngym eval --help` shows all options."),
         (["eval", HANOI, "--agent"], "Missing value for argument '--agent'"),
         (["list", "evnironments"], "invalid choice 'evnironments' for argument 'kind'"),

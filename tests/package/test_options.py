@@ -103,9 +103,10 @@ def test_a_class_alone_names_no_owner() -> None:
 
 def test_options_by_position_are_those_of_the_class_itself() -> None:
     assert Wide.build("the door", {"open": True}, (7, 3)) == Wide(width=7, hinges=3, open=True)
-    for given, positional in (({"width": 7}, (7,)), ({}, (7, 3, "test"))):
-        with pytest.raises(ConfigError, match=r"the door got too many options by position: pass them by name\."):
-            Wide.build("the door", given, positional)
+    with pytest.raises(ConfigError, match=r"the door got the option width twice: by position and by name\."):
+        Wide.build("the door", {"width": 7}, (7,))
+    with pytest.raises(ConfigError, match=r"the door got 3 options by position and takes 2: pass names\."):
+        Wide.build("the door", {}, (7, 3, "test"))
 
 
 def test_the_signature_begins_with_the_options_of_the_class_itself() -> None:
@@ -137,3 +138,44 @@ def test_a_rate_lies_between_0_and_1() -> None:
     with pytest.raises(OptionError, match=r"rate must be a number above 0 and below 1, got 1\."):
         Drop(rate=1)
     assert Drop(rate=0.9).rate == 0.9
+
+
+def test_texts_of_other_types_are_read_as_the_choice_that_they_equal() -> None:
+    door = Door(width=2, colour=np.str_("red"))  # type: ignore[arg-type]  # what rng.choice returns
+    assert type(door.colour) is str and door.colour == "red"
+
+
+@pytest.mark.parametrize("given", [None, [1], "pins"])
+def test_options_are_a_table(given: Any) -> None:
+    with pytest.raises(ConfigError, match="the lock must be a table of options, got "):
+        Lock.build("the lock", given)
+    with pytest.raises(ConfigError, match="the lock has no option '1'"):
+        Lock.build("the lock", {1: 2})  # type: ignore[dict-item]  # a table of YAML may have such keys
+
+
+def test_types_that_cannot_be_checked_are_refused() -> None:
+    class Pair(Options):
+        pair: tuple[int, str] = (1, "a")
+
+    class Items(Options):
+        items: list[int] | None = None
+
+    class Anything(Options):
+        anything: Any = None
+
+    class Compared(Options):
+        name: Annotated[str, between(1, 9)] = "a"
+
+    for kind, option in ((Pair, "pair"), (Items, "items"), (Anything, "anything")):
+        with pytest.raises(ConfigError, match=rf"the option {option} of .*{kind.__name__} cannot have the type"):
+            kind()
+    with pytest.raises(ConfigError, match="a rule does not apply to options of its type"):
+        Compared()
+
+
+def test_types_that_are_imported_for_type_checkers_alone_are_named() -> None:
+    class Hidden(Options):
+        items: "NotImported | None" = None  # type: ignore[name-defined]  # the subject of the test
+
+    with pytest.raises(ConfigError, match=r"'NotImported' is not defined\. Import it outside of `if"):
+        Hidden()

@@ -121,7 +121,7 @@ def key_values(pairs: Iterable[str], option: str) -> dict[str, Any]:
         option: The option that they were passed to, for the message.
 
     Raises:
-        ConfigError: A pair has no ``=`` or no key, or a key occurs twice.
+        ConfigError: A pair has no ``=`` or no key, a key occurs twice, or it is ``env_id``.
 
     >>> key_values(["view=grid", "max_turns=20", "slippery=true", "image=False"], "--option")
     {'view': 'grid', 'max_turns': 20, 'slippery': True, 'image': False}
@@ -132,6 +132,8 @@ def key_values(pairs: Iterable[str], option: str) -> dict[str, Any]:
         key = key.strip().replace("-", "_")
         if not sign or not key.isidentifier():
             raise ConfigError(f"{option} takes KEY=VALUE, such as max_turns=20, got {pair!r}.")
+        if key == "env_id":
+            raise ConfigError(f"{option} cannot set env_id: it follows from the name of the environment.")
         if key in found:
             raise ConfigError(f"{option} got {key!r} twice: pass it once.")
         found[key] = _value(value)

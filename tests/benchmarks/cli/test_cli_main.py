@@ -233,6 +233,17 @@ def test_a_relaxed_configuration_accepts_anything_and_the_strict_one_refuses_it(
     assert again == RolloutConfig(groups=3) and type(again) is RolloutConfig
 
 
+def test_list_shows_the_options_of_a_class_in_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "door.py"
+    file.write_text(
+        "from turngym.envs.textgames.guess_the_number import GuessTheNumber\n"
+        "class Door(GuessTheNumber):\n    class Options(GuessTheNumber.Options):\n        width: int = 2\n"
+    )
+    assert main(["list", f"{file}:Door", "--json"]) == 0
+    (rows,) = json.loads(capsys.readouterr().out).values()
+    assert {"width", "high", "split"} <= {row["name"] for row in rows}
+
+
 def test_list_shows_the_options_of_an_environment(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "turngym/Sokoban-v0", "--json"]) == 0
     found = {row["name"]: row for row in json.loads(capsys.readouterr().out)["turngym/Sokoban-v0"]}
@@ -245,4 +256,5 @@ def test_list_shows_the_options_of_an_environment(capsys: pytest.CaptureFixture[
     assert {"split", "image", "max_turns"} <= found.keys() and "env_id" not in found
     assert main(["list", "turngym/Sokoban-v0"]) == 0 and "outer walls" in capsys.readouterr().out
     assert main(["list", "turngym/WerewolfSeat-v0", "--json"]) == 0 and '"seat"' in capsys.readouterr().out
+    assert main(["list", "turngym/ConnectFour-v0"]) == 0 and "longer side" in capsys.readouterr().out
     assert main(["list", "turngym/Sokobn-v0"]) == 2 and "Did you mean" in capsys.readouterr().err

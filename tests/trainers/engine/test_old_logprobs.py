@@ -230,7 +230,7 @@ def test_by_default_nothing_more_is_computed(model: LanguageModel, episodes: lis
 
 
 def test_bad_settings_are_named() -> None:
-    with pytest.raises(ConfigError, match="old_logprobs must be sampler or trainer, got 'vllm'"):
+    with pytest.raises(ConfigError, match="old_logprobs must be one of 'sampler', 'trainer', got 'vllm'"):
         UpdateConfig(old_logprobs="vllm")  # type: ignore[arg-type]
     for part, options, message in (
         ("tis", {"cap": 0.5}, "cap must be at least 1"),

@@ -87,7 +87,7 @@ def test_settings_that_sharding_excludes() -> None:
         UpdateConfig(sharding="full", offload=True)
     with pytest.raises(ConfigError, match=r"leave out --update\.optimizer adamw_8bit"):
         UpdateConfig(sharding="full", optimizer="adamw_8bit")
-    with pytest.raises(ConfigError, match="sharding must be none or full"):
+    with pytest.raises(ConfigError, match="sharding must be one of 'none', 'full'"):
         UpdateConfig(sharding="half")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="nf4 cannot be divided over ranks"):
         require_packages(TrainConfig(quantize="nf4", lora_rank=4, update=UpdateConfig(sharding="full")))
