@@ -88,8 +88,8 @@ class Frames:
         Until a page whose frame does not end is closed, no other page of the browser is drawn.
 
         Raises:
-            FrameStuck: The frame does not end although scripts of the page run: Chromium 156 loses one frame in some
-                hundreds after a scroll on a busy machine, and nothing but closing the page ends it.
+            FrameStuck: The frame does not end although scripts of the page run: Chromium 156 sometimes loses one after
+                a scroll on a busy machine, and nothing but closing the page ends it.
             TimeoutError: The page does not let itself be drawn.
         """
         await self._brush.acquire()

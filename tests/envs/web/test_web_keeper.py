@@ -70,7 +70,7 @@ def test_a_keeper_without_a_tab_has_nothing_to_close() -> None:
 class LosesFrames:
     """A session to a page that loses every frame; its scripts run or not.
 
-    Chromium itself does so once in some hundred frames on a busy machine, which no test can bring about.
+    Chromium itself does so sometimes on a busy machine, which no test can bring about.
     """
 
     def __init__(self, do_scripts_run: bool) -> None:
