@@ -197,7 +197,7 @@ class Configured(Declared):
     __signature__ = _Signature()
     _signature: ClassVar[inspect.Signature]
     _constructor: ClassVar[Callable[..., None] | None] = None
-    """The constructor that takes the declared options, and keywords of its own."""
+    """The constructor that takes the declared options, and its other keywords."""
     options: BaseOptions
     settings: Mapping[str, Any]
     """The options that this object was made with, defaults included."""

@@ -30,7 +30,7 @@ class Conductor:
         self._tries: dict[int, tuple[Try, ...]] = {}
 
     def remind(self, episode: int, tries: Sequence[Try]) -> None:
-        """Tell of the earlier attempts at the task of an episode that has not started."""
+        """Record the earlier attempts at the task of an episode that has not started."""
         self._tries[episode] = tuple(tries)
 
     def forget(self, episode: int) -> None:
@@ -114,7 +114,7 @@ class StyledAgent(Agent):
         return [step for step in steps.values() if isinstance(step, Decision)]
 
     def remind(self, episode: int, tries: Sequence[Try]) -> None:
-        """Tell of the earlier attempts at the task of an episode that has not started."""
+        """Record the earlier attempts at the task of an episode that has not started."""
         self.conductor.remind(episode, tries)
 
     def forget(self, episode: int) -> None:

@@ -1,4 +1,4 @@
-"""An experiment of the laboratory: pilot, plan, main runs, and what they say; it goes on where it was stopped.
+"""An experiment of the laboratory: pilot, plan, main runs, and their verdicts; it resumes where it stopped.
 
 The pilot chooses each arm's step size on seeds of its own and measures how much differences spread. The plan that comes
 of it, step sizes, number of seeds and the looks, is written down before the first main run. Runs are compared when a
