@@ -220,7 +220,7 @@ def test_options_are_checked_and_tasks_have_names() -> None:
     assert env.tasks() == ("dev/0",)
     with pytest.raises(UnknownName, match="no task named 'dev/1'"):
         env.reset(options={"task": "dev/1"})
-    with pytest.raises(ConfigError, match="no game 'coins'"):
+    with pytest.raises(ConfigError, match=r"game of .* must be one of .*, got 'coins'"):
         TextWorld(game="coins")
     with pytest.raises(ConfigError, match=r"games of .* must be a whole number"):
         TextWorld(games=0)
