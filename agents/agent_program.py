@@ -12,8 +12,8 @@ from turngym.options import Options, above, below, between
 
 FIELDS = ("base_url", "root_url", "env_url", "mcp_url", "key", "task", "task_id", "workdir", "seed", "model")
 """Placeholders of a command."""
-TASK_FILE = "turngym.envs.task_file:TaskFile"
-"""The environment of tasks from a file."""
+QUESTIONS = "turngym/Questions-v0"
+"""The environment of questions from a file."""
 PROGRAM_JUDGE, VERIFIER_JUDGE = "program", "verifier:"
 _MOST = 1_000_000
 _Limit: TypeAlias = Annotated[int, between(1, _MOST)]
@@ -74,8 +74,9 @@ class ProgramConfig(Options):
 
     @property
     def env_options(self) -> dict[str, Any]:
-        """The options of :data:`TASK_FILE` for the tasks and the judge."""
-        return {"path": self.tasks, "judge": "none" if self.is_judged_elsewhere else self.judge}
+        """The options of :data:`QUESTIONS` for the tasks and the judge."""
+        judge = "none" if self.is_judged_elsewhere else self.judge
+        return {"data": self.tasks, "reward": judge, "form": "plain"}
 
     @property
     def verifier(self) -> str:

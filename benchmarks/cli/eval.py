@@ -16,6 +16,7 @@ from turngym.agents.core import Agent
 from turngym.agents.players import AgentSettings, make_agent, settings_for
 from turngym.agents.prompting.styles import make_style
 from turngym.agents.verifiers import make_verifier
+from turngym.benchmarks.cli.options.own_data import with_data
 from turngym.benchmarks.cli.options.parsing import Pairs, Specs, as_pairs, find_env, key_values, make_text_env, parse
 from turngym.benchmarks.cli.options.prompts import prompt_settings
 from turngym.benchmarks.cli.options.trained_models import environment_as_trained, tell
@@ -40,9 +41,13 @@ class Arguments:
     """Evaluate an agent on a suite or an environment.
 
     Args:
-        target: Name of a suite, id of an environment, `module:id`, `module:Class` or `path/to/file.py:Class`.
+        target: Name of a suite, id of an environment, `module:id`, `module:Class` or `path/to/file.py:Class`; none with
+            --data.
         agent: Agent: random, expert, scripted:ACTION,ACTION, hf:PATH_OR_NAME, vllm:PATH_OR_NAME, openai:MODEL@URL for a
             server, or a custom agent as `path/to/file.py:Class` or `module:Class`.
+        data: Questions to use instead of an environment: a file (JSON Lines) or hf:NAME; see docs/how-to/questions.md.
+        reward: Reward of an answer to --data: auto, exact, numeric, math, ... or a function `path/to/file.py:function`.
+        tools: Tools for --data: python, and functions `path/to/file.py:function`.
         episodes: Episodes per environment, on distinct tasks (default: the suite's number, or up to 100).
         seed: Seed of the agent and, outside a suite, of the choice of tasks.
         split: Split to draw tasks from; suites define their own.
@@ -87,6 +92,9 @@ class Arguments:
 
     target: Positional[str]
     agent: str
+    data: str = ""
+    reward: str = ""
+    tools: tuple[str, ...] = ()
     episodes: int | None = None
     seed: int = 0
     split: str = "test"
@@ -119,7 +127,7 @@ class Arguments:
 
 def main(argv: Sequence[str]) -> int:
     """Evaluate, print a table, and write the folder if one was asked for."""
-    arguments = parse(Arguments, argv, "eval")
+    arguments = parse(Arguments, with_data(argv), "eval")
     check_numbers(arguments)
     if arguments.out is not None and not arguments.resume:
         require_free(arguments.out)
@@ -184,14 +192,14 @@ def _player(agent: Agent, arguments: Arguments) -> AbstractContextManager[Agent]
     """Return who plays: the agent, or a program that asks its model."""
     if not arguments.agent_command:
         return nullcontext(agent)
-    from turngym.agents.agent_program import TASK_FILE, ProgramConfig
+    from turngym.agents.agent_program import QUESTIONS, ProgramConfig
     from turngym.agents.gateway.programs import programs_of
 
-    options = key_values(arguments.option, "--option") if arguments.target == TASK_FILE else {}
+    options = key_values(arguments.option, "--option") if arguments.target == QUESTIONS else {}
     config = ProgramConfig(
         command=arguments.agent_command,
         seconds=arguments.agent_seconds,
-        tasks=str(options.get("path", "")),
+        tasks=str(options.get("data", "")),
         answer=arguments.agent_answer,
         sandbox=arguments.agent_sandbox,
         mounts=arguments.agent_mount,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import tyro
 
+from turngym.benchmarks.cli.options.own_data import DATA, REWARD, TOOLS, with_training_data
 from turngym.benchmarks.cli.options.parsing import (
     as_pairs,
     find_env,
@@ -38,12 +39,15 @@ USES_OWN_MODULES = True
 _STOPPED = 3
 _FINISHING = "interrupted: finishing and saving the iteration in progress; another Ctrl-C stops at once"
 _NO_OPTIONS = ("algorithm_options", "preset_reason")
-_OWN_LINES = """
+_OWN_LINES = f"""
+        data: {DATA}
+        reward: {REWARD}
+        tools: {TOOLS}
         run_dir: Run folder (default: `runs/ENVIRONMENT-ALGORITHM-seedSEED`).
         resume: Resume the run in that folder, with its settings.
         json: Print the result as JSON.
 """
-_QUICKSTART_LINES = f"""Without --env, --env-options, --model and --preset, the quickstart runs, with these options:
+_QUICKSTART_LINES = f"""Without --env, --env-options, --data, --model and --preset, the quickstart runs with:
     {" ".join(QUICKSTART)}"""
 _ENV = Annotated[
     str,
@@ -149,6 +153,7 @@ def parse_train(argv: Sequence[str]) -> tuple[TrainConfig, Path, bool]:
         from turngym.trainers.settings.config import DEFAULT_ENV, TrainConfig
         from turngym.trainers.settings.memory import with_memory_settings
         from turngym.trainers.settings.presets import with_preset
+    argv = with_training_data(argv)
     is_help = "--help" in argv or "-h" in argv
     words = list(argv) if is_help else with_quickstart(argv)
     env = _given(words, "env", "game")
@@ -189,7 +194,11 @@ def _choice(argv: Sequence[str]) -> Choice:
 
 def default_run_dir(config: TrainConfig) -> Path:
     """Return the folder of a run that was given none."""
-    name = Path(config.agent.tasks).stem or config.env.rpartition("/")[2].rpartition("-v")[0] or config.env
+    name = (
+        Path(str(config.env_options.get("data", ""))).stem
+        or config.env.rpartition("/")[2].rpartition("-v")[0]
+        or config.env
+    )
     safe = "".join(character if character.isalnum() or character in "+_-" else "-" for character in name)
     method = "+".join(part.rpartition(":")[2] for part in config.algorithm.split("+"))
     return Path("runs") / f"{safe}-{method}-seed{config.seed}".lower()
@@ -261,8 +270,9 @@ def _default_arguments(start: TrainConfig, methods: Mapping[str, Any], sections:
         kind: Any = type(method)
         kinds[name], values[name] = relaxed(kind), loosened(method)
     flag: Any = tyro.conf.FlagCreatePairsOff[bool]
+    kinds |= {"data": str, "reward": str, "tools": tuple[str, ...]}  # for --help: they have become --env-options
     kinds |= {"run_dir": Path | None, "resume": flag, "json": flag}
-    values |= {"run_dir": None, "resume": False, "json": False}
+    values |= {"data": "", "reward": "", "tools": (), "run_dir": None, "resume": False, "json": False}
     doc = (type(start).__doc__ or "").rstrip().replace("``", "`") + _OWN_LINES
     doc = "Train a language model on an environment" + doc.partition("A training run")[2]
     doc = doc.replace("\n\n    Args:", f"\n\n    {_QUICKSTART_LINES}\n\n    Args:", 1)

@@ -1,7 +1,7 @@
 """Run the code blocks of a page in order: ``python docs/generator/code_blocks.py PAGE``, in an empty folder.
 
-Python blocks share one namespace, a Python block with a title is written to a file of that name, and shell blocks run
-line by line. A block is left out only where the line before it says why: ``<!-- not run: a reason -->``; the options of
+Python blocks share one namespace, a block with a title is written to a file of that name, and shell blocks run line by
+line. A block is left out only where the line before it says why: ``<!-- not run: a reason -->``; the options of
 its commands must exist all the same.
 """
 
@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 _BLOCK = re.compile(
-    r"(?:<!-- not run: (?P<reason>[^>]+?) -->\n)?^```(?P<language>python|sh)(?: title=\"(?P<title>[^\"]+)\")?\n"
+    r"(?:<!-- not run: (?P<reason>[^>]+?) -->\n)?"
+    r"^```(?P<language>python|sh|json(?= title))(?: title=\"(?P<title>[^\"]+)\")?\n"
     r"(?P<code>.*?)^```",
     re.DOTALL | re.MULTILINE,
 )
@@ -27,7 +28,7 @@ class Block(NamedTuple):
     """A code block of a page.
 
     Args:
-        language: ``python`` or ``sh``.
+        language: ``python``, ``sh``, or ``json`` for a file.
         code: What is in it.
         title: The file that it is; empty for a block that is run.
         reason: Why it is not run; empty if it is.

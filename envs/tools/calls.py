@@ -26,8 +26,13 @@ _BOXED = re.compile(r"\\boxed\s*\{")
 _ADDRESS = re.compile(r" at 0x[0-9a-f]{6,}")
 
 
-def read(text: str, form: str) -> Call:
+def read(text: str, form: str, calls: Calls = CALLS) -> Call:
     r"""Return the first call in a text.
+
+    Args:
+        text: The text.
+        form: ``tags`` or ``json``.
+        calls: The calls that the environment knows, ``answer`` among them.
 
     >>> read("<think>hm</think><python>print(1)</python>", "tags")
     Call(tool='python', content='print(1)', problem='')
@@ -39,10 +44,10 @@ def read(text: str, form: str) -> Call:
     spoken = THINKING.masked(text, any_calls)
     boxed = _BOXED.search(spoken) if form == "tags" else None
     inside = inside_braces(spoken, boxed.end() - 1) if boxed else None
-    tag = CALLS.first(text) if boxed and inside is not None else None
+    tag = calls.first(text) if boxed and inside is not None else None
     if boxed and inside is not None and (tag is None or boxed.start() < tag.start):
         return Call(ANSWER, inside.strip())
-    found = CALLS.read(text, form)
+    found = calls.read(text, form)
     if found.tool == PYTHON:
         return found._replace(content=code_in(found.content))
     return found._replace(content=(_unboxed(found.content) if form == "tags" else found.content).strip())

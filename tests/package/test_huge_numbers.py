@@ -20,8 +20,8 @@ from turngym.envs.adapters.openenv_reading import number, read_observation
 from turngym.envs.adapters.replayed import ReplayedEnv, Reply
 from turngym.envs.multiagent.table import Table, are_rewards
 from turngym.envs.servers.openenv.messages import observation_data
-from turngym.envs.task_file.judges import find_judge
-from turngym.envs.task_file.reading import FileTask
+from turngym.envs.tools.questions.judges import find_judge
+from turngym.envs.tools.questions.reading import FileTask
 from turngym.envs.vector.slots.fitting import finite_reward, valid_table
 from turngym.errors import BrokenCode, ConfigError, NotFinite, TurngymError
 from turngym.trainers.core.finite import screen_rewards

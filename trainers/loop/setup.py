@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from turngym.agents.agent_program import TASK_FILE
+from turngym.agents.agent_program import QUESTIONS
 from turngym.agents.episodes.groups import group_specs
 from turngym.agents.episodes.rollout import rollout
 from turngym.agents.models.agent import ModelAgent
@@ -25,7 +25,7 @@ from turngym.agents.players.transformers import transformers_agent
 from turngym.agents.prompting.prompts import PromptBuilder
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.envs.multiagent.registration import is_game
-from turngym.envs.task_file import read_tasks
+from turngym.envs.tools.questions.reading import read_set
 from turngym.envs.vector import TextVectorEnv, make_vec
 from turngym.envs.vector.backends.remote.ray_session import import_ray
 from turngym.errors import ConfigError, missing_extra
@@ -54,8 +54,8 @@ def training_vector(config: TrainConfig, ranks: Ranks = SINGLE) -> TextVectorEnv
     settings = config.rollout
     if "split" in config.env_options:
         raise ConfigError("training draws from the split train and evaluation from dev and test: leave out split.")
-    if config.env == TASK_FILE and (tasks := config.env_options.get("path")):
-        _require_held_out(config, str(tasks))
+    if config.env == QUESTIONS and (data := config.env_options.get("data")):
+        _require_held_out(config, str(data))
     return make_vec(
         config.env,
         settings.num_envs or slots_of(settings.groups, settings.group_size, ranks),
@@ -68,13 +68,13 @@ def training_vector(config: TrainConfig, ranks: Ranks = SINGLE) -> TextVectorEnv
     )
 
 
-def _require_held_out(config: TrainConfig, tasks: str) -> None:
-    """Raise before training if a file of tasks has none for an evaluation during or after it."""
-    there = {task.split for task in read_tasks(tasks)}
+def _require_held_out(config: TrainConfig, data: str) -> None:
+    """Raise before training if a file of questions has none for an evaluation during or after it."""
+    there = set(read_set(data).splits)
     for split, option in (("dev", "every"), ("test", "episodes")):
         if getattr(config.evaluation, option) and not there & {"", split}:
             raise ConfigError(
-                f"{tasks} has no task of the split {split!r}, which training evaluates on: add one, or pass "
+                f"{data} has no question of the split {split!r}, which training evaluates on: add one, or pass "
                 f"--evaluation.{option} 0."
             )
 

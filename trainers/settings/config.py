@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Annotated, Any, Literal, Self
 
-from turngym.agents.agent_program import TASK_FILE, ProgramConfig
+from turngym.agents.agent_program import QUESTIONS, ProgramConfig
 from turngym.agents.models.attention import Attention
 from turngym.agents.models.embedded import EmbeddedConfig
 from turngym.agents.models.quantized import Quantize
@@ -160,9 +160,9 @@ class TrainConfig(Options):
         """Take the tasks of a file as the environment, if there are some."""
         if not self.agent.tasks:
             return
-        if self.env not in (DEFAULT_ENV, TASK_FILE):
+        if self.env not in (DEFAULT_ENV, QUESTIONS):
             raise ConfigError(f"tasks come from a file or from an environment: leave out --agent.tasks or {self.env}.")
-        object.__setattr__(self, "env", TASK_FILE)
+        object.__setattr__(self, "env", QUESTIONS)
         object.__setattr__(self, "env_options", self.agent.env_options)
 
     def agent_settings(self, temperature: float | None = None) -> AgentSettings:

@@ -25,8 +25,8 @@ from turngym.agents.gateway.world import World
 from turngym.agents.models.agent import ModelAgent
 from turngym.agents.models.sampler import Sampler
 from turngym.agents.usage import Usage
-from turngym.envs.task_file import read_tasks
-from turngym.envs.task_file.env import TASK_COLUMN
+from turngym.envs.tools.questions import read_tasks
+from turngym.envs.tools.questions.env import TASK_COLUMN
 from turngym.errors import ConfigError
 from turngym.wrappers.actions.action_format import action_format
 

@@ -33,7 +33,7 @@ _WORD = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]{3,}")
 _KNOWN_WORDS = re.compile(
     r"^(?:sqrt|cot|sec|csc|log|exp|abs|inf|infinity|end|[pbv]?matrix|arc\w+|a?(?:sin|cos|tan)h?|a(?:cot|sec|csc))$"
 )
-_PLAIN_NUMBER = re.compile(r"[-+]?\d+(?:[./]\d+)?")
+PLAIN_NUMBER = re.compile(r"[-+]?\d+(?:[./]\d+)?")
 _PERCENT = re.compile(r"\\text\s*\{\s*percent\s*\}|\bpercent\b|%")
 _LETTER = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]")
 _TEXT = re.compile(r"\\(?:text|textbf|textit|mbox|mathrm|operatorname)\s*\{([^{}]*)\}")
@@ -194,5 +194,5 @@ def require_comparison(answers: Iterable[str]) -> None:
     Raises:
         MissingExtra: Some are no plain numbers, and mpmath is missing.
     """
-    if not all(_PLAIN_NUMBER.fullmatch(answer.strip()) for answer in answers):
+    if not all(PLAIN_NUMBER.fullmatch(answer.strip()) for answer in answers):
         library()

@@ -43,7 +43,7 @@ TASKS = "".join(json.dumps({"question": f"{n}+1?", "answer": n + 1}) + "\n" for 
 TARGETS = {
     "file": ["vault.py:Vault", "--episodes", "2"],
     "module": ["vault_module:Vault", "--episodes", "2"],
-    "task file": ["turngym.envs.task_file:TaskFile", "--option", "path=tasks.jsonl"],
+    "task file": ["turngym/Questions-v0", "--option", "data=tasks.jsonl"],
 }
 
 
@@ -88,7 +88,10 @@ def test_an_honest_folder_is_self_reported_with_the_reason(name: str, folder: Pa
     assert found.findings == () and found.label == "self-reported" and found.replayed == 0
     assert not (folder / "imported").exists(), "no file that a submission names is imported"
     (reason,) = [note for note in found.notes if "was not played again" in note]
-    assert "is not registered here; to have it replayed, register it in a package" in reason
+    told = (
+        "data='tasks.jsonl' is not one that a file may ask for" if name == "task file" else "register it in a package"
+    )
+    assert told in reason
     assert any("may have been chosen" in note for note in found.notes)
     assert {"success", "score", "return"} <= found.not_recomputed.keys()
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from turngym.envs.search.answers import chosen_letter, contains_answer, exact_match, f1, normalise
 from turngym.envs.search.env import SearchQA
 from turngym.envs.search.wide_match import normalise_wide
-from turngym.envs.task_file.judges import find_judge
-from turngym.envs.task_file.reading import FileTask
+from turngym.envs.tools.questions.judges import find_judge
+from turngym.envs.tools.questions.reading import FileTask
 
 # text -> normalised
 NORMAL = {

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from policy_servers import served
 
-from turngym.agents.agent_program import TASK_FILE, ProgramConfig
+from turngym.agents.agent_program import QUESTIONS, ProgramConfig
 from turngym.agents.chat_client.exchange import CallFailed
 from turngym.agents.models.embedded import EmbeddedConfig
 from turngym.agents.models.loading import load_model
@@ -93,7 +93,7 @@ def test_agent_programs_play_with_what_the_servers_sample(base: Path, tmp_path: 
     (tmp_path / "tasks.jsonl").write_text("\n".join(lines))
     command = f"{sys.executable} {TASK_AGENT} post {{task}} {{workdir}}"
     agent = ProgramConfig(command=command, tasks=str(tmp_path / "tasks.jsonl"), judge="numeric")
-    config = TrainConfig(**{**vars(RUN), "env": TASK_FILE, "env_options": {}, "agent": agent, "iterations": 2})
+    config = TrainConfig(**{**vars(RUN), "env": QUESTIONS, "env_options": {}, "agent": agent, "iterations": 2})
     records = run_with_servers(base, tmp_path / "served", config)
     assert [record["rollout/weight_syncs"] for record in records] == [1, 1]
     assert all(record["rollout/success"] == 1 and record["rollout/faults"] == 0 for record in records)

@@ -12,7 +12,7 @@ import pytest
 from small import small_model
 
 from turngym.__main__ import main
-from turngym.agents.agent_program import TASK_FILE, ProgramConfig
+from turngym.agents.agent_program import QUESTIONS, ProgramConfig
 from turngym.agents.models.agent import ModelAgent
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.errors import ConfigError
@@ -110,7 +110,7 @@ def test_a_run_trains_and_is_evaluated_on_tasks_of_a_file(
     assert record["rollout/success"] == 1 and record["eval/success"] == 1 and record["rollout/faults"] == 0
     shown = capsys.readouterr().out.splitlines()
     words = shlex.split(shown[-1])[1:]  # the command that the run recommends
-    assert words[:2] == ["eval", TASK_FILE] and main([*words, "--json"]) == 0
+    assert words[:2] == ["eval", QUESTIONS] and main([*words, "--json"]) == 0
     (result,) = json.loads(capsys.readouterr().out)["environments"].values()
     assert result["success"]["value"] == 1
 
@@ -118,7 +118,7 @@ def test_a_run_trains_and_is_evaluated_on_tasks_of_a_file(
 def test_a_bad_line_is_told_before_anything_is_played(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "bad.jsonl").write_text('{"prompt": "a", "answer": 1}\n{"prompt": "b", "answr": 1}\n')
     assert main(["train", "--agent.tasks", str(tmp_path / "bad.jsonl"), "--run-dir", str(tmp_path / "run")]) == 2
-    assert "line 2: a task has no 'answr'" in capsys.readouterr().err and not (tmp_path / "run").exists()
+    assert "line 2: there is no key 'answr'" in capsys.readouterr().err and not (tmp_path / "run").exists()
     (tmp_path / "open.jsonl").write_text('{"prompt": "a"}\n')
     with pytest.raises(ConfigError, match="no answer"):
         play(ProgramConfig(command=command("post"), tasks=str(tmp_path / "open.jsonl")))

@@ -18,7 +18,7 @@ from gateway_clients import LIMITS
 from small import small_model
 
 import turngym
-from turngym.agents.agent_program import TASK_FILE, ProgramConfig
+from turngym.agents.agent_program import QUESTIONS, ProgramConfig
 from turngym.agents.episodes.rollout import rollout
 from turngym.agents.gateway.policy import gateway_for
 from turngym.agents.gateway.programs import ProgramAgent, playing
@@ -51,7 +51,7 @@ def sandboxed(words: str, tasks: str = "", program: str = PYTHON, **settings: An
 
 def printed(words: str, tasks: str, count: int = 1, **settings: Any) -> list[str]:
     """Return what a program prints, once for each episode; it may print an error as well."""
-    vector = make_vec(TASK_FILE, count, autoreset_mode="disabled", path=tasks, judge="none")
+    vector = make_vec(QUESTIONS, count, autoreset_mode="disabled", data=tasks, reward="none", form="plain")
     try:
         with sandboxed(words, tasks, **settings) as agent:
             played = rollout(vector, agent, [EpisodeSpec(k, k, 0) for k in range(count)], final_prompts=False)

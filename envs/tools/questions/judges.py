@@ -7,16 +7,20 @@ from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal, localcontext
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
+
 from turngym.arithmetic import as_float, is_finite
 from turngym.envs.search.answers import normalise
 from turngym.envs.search.wide_match import normalise_wide
-from turngym.envs.task_file.reading import FileTask
-from turngym.envs.tools.math_python.answers import require_comparison, same_answer
+from turngym.envs.tools.math_python.answers import PLAIN_NUMBER, require_comparison, same_answer
+from turngym.envs.tools.questions.reading import FileTask
 from turngym.errors import BrokenCode, ConfigError, UnknownName, nearest
 from turngym.loading import Wanted, load_object, split_place
 
 NO_JUDGE = "none"
 """The judge that rewards nothing: rewards come from elsewhere."""
+AUTO = "auto"
+"""The judge that depends on the answers: ``math`` if all are numbers, else ``normalised``."""
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*+(?:\.\d++)?(?:[eE][-+]?\d{1,3})?+", re.ASCII)
 _LONGEST_NUMBER = 60
 _PRECISION = Decimal("1e-9")
@@ -99,7 +103,7 @@ def _nothing(task: FileTask, given: str) -> Grade:
     return Grade(0.0, False)
 
 
-_OWN = Wanted("a judge", "a function judge(task, answer) that returns a reward, or True or False", callable)
+_OWN = Wanted("a reward", "a function reward(task, answer) that returns a number, True or False", callable)
 
 
 def _own(name: str) -> Judge:
@@ -107,9 +111,13 @@ def _own(name: str) -> Judge:
 
     def judge(task: FileTask, given: str) -> Grade:
         found = function(task, given)
+        found = found.item() if isinstance(found, np.generic) else found
         if not isinstance(found, bool | int | float) or not is_finite(found):
             shown = as_float(found) if isinstance(found, int) else found
-            raise BrokenCode(f"the judge {name} must return True, False or a finite number, got {str(shown)[:60]!r}.")
+            raise BrokenCode(
+                f"the reward {name} must return True, False or a finite number, got {str(shown)[:60]!r} for the answer "
+                f"{given[:60]!r} to the task {task.id!r}."
+            )
         return Grade(float(found), found >= 1)
 
     return judge
@@ -119,10 +127,11 @@ def find_judge(name: str, tasks: Iterable[FileTask]) -> Judge:
     """Return a judge.
 
     Args:
-        name: ``exact``; ``normalised`` (case, articles and punctuation do not count); ``wide`` (nor do Unicode forms,
-            dashes, quotes, invisible signs and number words); ``contains`` (the reply contains the answer, both
-            normalised); ``numeric`` (the last number); ``math`` (equal numbers or formulas); ``none``; or your own
-            function, ``module:function`` or ``path/to/file.py:function``, called with the task and the answer.
+        name: ``auto`` (``math`` if all answers are numbers, else ``normalised``); ``exact``; ``normalised`` (case,
+            articles and punctuation do not count); ``wide`` (nor do Unicode forms, dashes, quotes, invisible signs and
+            number words); ``contains`` (the reply contains the answer, both normalised); ``numeric`` (the last number);
+            ``math`` (equal numbers or formulas); ``none``; or your own function, ``path/to/file.py:function`` or
+            ``module:function``, called with the task and the answer.
         tasks: Subject of the judge.
 
     Raises:
@@ -131,22 +140,30 @@ def find_judge(name: str, tasks: Iterable[FileTask]) -> Judge:
     """
     if name == NO_JUDGE:
         return _nothing
+    if name == AUTO:
+        tasks = tuple(tasks)
+        name = "math" if all(map(_is_number, (answer for task in tasks for answer in task.answers))) else "normalised"
     if name in _COMPARISONS:
         _require_answers(name, tasks)
         return _comparing(_COMPARISONS[name])
     if split_place(name)[0]:
         return _own(name)
-    raise UnknownName(f"no judge named {name[:100]!r}. {nearest(name[:100], [*_COMPARISONS, NO_JUDGE])}")
+    known = nearest(name[:100], [AUTO, *_COMPARISONS, NO_JUDGE])
+    raise UnknownName(f"no reward named {name[:100]!r}. {known} Your own is path/to/file.py:function.")
+
+
+def _is_number(answer: str) -> bool:
+    return PLAIN_NUMBER.fullmatch(answer.strip().replace(",", "")) is not None
 
 
 def _require_answers(name: str, tasks: Iterable[FileTask]) -> None:
     for task in tasks:
         if not task.answers:
             raise ConfigError(
-                f"the task {task.id!r} has no answer, which the judge {name} compares with: add it, or take a judge "
-                "of your own, module:function."
+                f"the task {task.id!r} has no answer, which the reward {name} compares with: add it, or pass your own "
+                "reward, path/to/file.py:function."
             )
         if name == "numeric" and not all(map(last_number, task.answers)):
-            raise ConfigError(f"an answer of the task {task.id!r} has no number, which the judge numeric reads.")
+            raise ConfigError(f"an answer of the task {task.id!r} has no number, which the reward numeric reads.")
     if name == "math":
         require_comparison(answer for task in tasks for answer in task.answers)

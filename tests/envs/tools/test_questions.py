@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from turngym.agents.agent_program import TASK_FILE, ProgramConfig
+from turngym.agents.agent_program import QUESTIONS, ProgramConfig
 from turngym.envs.own import find_spec
-from turngym.envs.task_file import FileTask, TaskFile, read_tasks
-from turngym.envs.task_file.judges import find_judge
+from turngym.envs.tools.questions import FileTask, Questions, read_tasks
+from turngym.envs.tools.questions.judges import find_judge
 from turngym.errors import BrokenCode, ConfigError, UnknownName
 from turngym.trainers.loop.setup import training_vector
 from turngym.trainers.settings.config import EvaluationConfig, TrainConfig
@@ -63,12 +63,12 @@ def test_every_split_has_a_question_where_there_are_three(repeats: tuple[int, ..
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("{", "it is no JSON"),
+        ("{", "expected one JSON object, got '{', which is no JSON"),
         ("[" * 100_000, "nested too deep"),
-        ("3", "no JSON object"),
+        ("3", "expected one JSON object, got a text or number"),
         ({"instruction": "a", "anwser": "b"}, "Did you mean 'answer'"),
-        ({"answer": "b"}, "one of instruction, prompt and question"),
-        ({"prompt": "a", "question": "b"}, "one of instruction"),
+        ({"answer": "b"}, "expected one of question, prompt and instruction, got answer"),
+        ({"prompt": "a", "question": "b"}, "got prompt and question"),
         ({"prompt": "  "}, "prompt is empty"),
         ({"prompt": ["a"]}, "must be a text, got a list"),
         ({"prompt": "a", "answer": True}, "must be a text, got a truth value"),
@@ -76,7 +76,7 @@ def test_every_split_has_a_question_where_there_are_three(repeats: tuple[int, ..
         ({"prompt": "a", "answer": []}, "an empty list"),
         ({"prompt": "a", "answer": {"x": 1}}, "got an object"),
         ({"prompt": "a", "split": "trian"}, "split must be one of"),
-        ({"prompt": "a", "split": "dev"}, "other lines|names a split"),
+        ({"prompt": "a", "split": "dev"}, "line 2: some lines name a split and others do not"),
         ({"id": "1", "prompt": "a"}, "line 1 has the id '1' already"),
         ({"id": "x" * 201, "prompt": "a"}, "1 to 200 characters"),
         ({"prompt": "a", "files": {"../x": "b"}}, "no name of a file below"),
@@ -98,25 +98,29 @@ def test_a_wrong_line_is_told_with_its_number(line: Any, told: str, tmp_path: Pa
 def test_files_that_hold_no_tasks_are_refused(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     for path in (tmp_path, tmp_path / "absent", tmp_path / "binary", written(tmp_path, "", " "), "/proc/self/mem"):
-        with pytest.raises(ConfigError, match=r"no file|cannot be read|holds no tasks"):
+        with pytest.raises(
+            ConfigError, match=r"no file|cannot be read|holds no questions|line 1: expected one JSON object"
+        ):
             read_tasks(path)
 
 
 def test_a_file_need_not_name_every_split(tmp_path: Path) -> None:
     path = str(written(tmp_path, {"prompt": "a", "split": "train"}, {"prompt": "b", "split": "test"}))
     for split, prompt in (("train", "a"), ("test", "b")):
-        env = TaskFile(path, "none", split=split)
+        env = Questions(path, "none", form="plain", split=split)
         assert env.reset(seed=0)[0] == prompt and env.finite_instances == 1
-    with pytest.raises(ConfigError, match="no task of the split 'dev', only of test, train"):
-        TaskFile(path, "none", split="dev")
+    with pytest.raises(ConfigError, match="no question of the split 'dev', only of test, train"):
+        Questions(path, "none", form="plain", split="dev")
     few = str(written(tmp_path, {"prompt": "a"}))
-    assert TaskFile(few, "none", split="dev").tasks() == ("1",), "too few to share out: all are in each"
+    assert Questions(few, "none", split="dev").tasks() == ("1",), "too few to share out: all are in each"
     only = written(tmp_path, {"prompt": "a", "answer": "b", "split": "train"})
     config = TrainConfig(agent=ProgramConfig(tasks=str(only)))
-    with pytest.raises(ConfigError, match=r"no task of the split 'dev', which training .* --evaluation.every 0"):
+    with pytest.raises(ConfigError, match=r"no question of the split 'dev', which training .* --evaluation.every 0"):
         training_vector(config)
     without = replace(config, evaluation=EvaluationConfig(every=0))
-    with pytest.raises(ConfigError, match=r"no task of the split 'test', which training .* --evaluation.episodes 0"):
+    with pytest.raises(
+        ConfigError, match=r"no question of the split 'test', which training .* --evaluation.episodes 0"
+    ):
         training_vector(without)
     training_vector(replace(config, evaluation=EvaluationConfig(every=0, episodes=0))).close()
 
@@ -176,7 +180,7 @@ def test_a_judge_of_ones_own_is_called_with_task_and_answer(tmp_path: Path) -> N
 
 def test_the_environment_draws_tasks_of_its_split_by_seed(tmp_path: Path) -> None:
     path = str(numbers(tmp_path))
-    env = TaskFile(path, "numeric")
+    env = Questions(path, "numeric", form="plain")
     drawn = [env.reset(seed=seed)[1]["columns"]["task_id"] for seed in range(40)]
     assert drawn == [env.reset(seed=seed)[1]["columns"]["task_id"] for seed in range(40)]
     others = {task.id for task in read_tasks(path) if task.split != "train"}
@@ -187,20 +191,20 @@ def test_the_environment_draws_tasks_of_its_split_by_seed(tmp_path: Path) -> Non
     env.restore(saved)
     _, reward, terminated, _, info = env.step("no idea")
     assert (reward, terminated, info["success"], shown) == (0.0, True, 0, env.task.instruction)
-    assert TaskFile.refusal({"path": "x", "judge": "os:remove"})  # a file of others names no code
-    with pytest.raises(ConfigError, match="needs a file of tasks"):
-        TaskFile()
+    assert Questions.refusal({"data": "x"}) and Questions.refusal(
+        {"reward": "os:remove"}
+    )  # a file of others names no code
 
 
 def test_settings_take_the_tasks_as_their_environment(tmp_path: Path) -> None:
     path = str(numbers(tmp_path))
     config = TrainConfig(agent=ProgramConfig(tasks=path, judge="numeric"))
-    assert (config.env, config.env_options) == (TASK_FILE, {"path": path, "judge": "numeric"})
+    assert (config.env, config.env_options) == (QUESTIONS, {"data": path, "reward": "numeric", "form": "plain"})
     assert TrainConfig.from_json(json.loads(json.dumps(config.as_json()))) == config
     made: Any = find_spec(config.env).make(**config.env_options).unwrapped
     assert made.tasks()
     elsewhere = TrainConfig(agent=ProgramConfig(command="agent", tasks=path, judge="verifier:progress"))
-    assert elsewhere.env_options["judge"] == "none" and elsewhere.agent.verifier == "progress"
+    assert elsewhere.env_options["reward"] == "none" and elsewhere.agent.verifier == "progress"
     with pytest.raises(ConfigError, match=r"leave out --agent.tasks"):
         TrainConfig(env="turngym/NumberLine-v0", agent=ProgramConfig(tasks=path))
     refused: tuple[dict[str, Any], ...] = (

@@ -1,0 +1,90 @@
+"""``--data``, ``--reward`` and ``--tools``: the options of turngym/Questions-v0 on a command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from turngym.agents.agent_program import QUESTIONS
+from turngym.benchmarks.cli.options.parsing import as_pairs
+from turngym.errors import ConfigError
+
+DATA = "Questions to use instead of an environment: a file (JSON Lines) or hf:NAME; see docs/how-to/questions.md."
+REWARD = "Reward of an answer to --data: auto, exact, numeric, math, ... or a function `path/to/file.py:function`."
+TOOLS = "Tools for --data: python, and functions `path/to/file.py:function`."
+
+
+def data_options(data: str, reward: str = "", tools: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the options of the environment; none without data.
+
+    Raises:
+        ConfigError: There is a reward or a tool, but no data.
+
+    >>> data_options("mine.jsonl", tools=["python"])
+    {'data': 'mine.jsonl', 'tools': ['python']}
+    """
+    if not data and (reward or tools):
+        given = "--reward" if reward else "--tools"
+        raise ConfigError(f"{given} is for questions of your own: pass --data FILE, or leave it out.")
+    options = {"data": data, "reward": reward, "tools": list(tools)}
+    return {name: value for name, value in options.items() if value}
+
+
+def with_data(words: Sequence[str]) -> list[str]:
+    """Return the words of ``turngym eval`` with ``--data`` and its options as the environment with options.
+
+    Raises:
+        ConfigError: There is a reward or a tool, but no data.
+
+    >>> with_data(["--data", "mine.jsonl", "--agent", "random"])
+    ['turngym/Questions-v0', '--agent', 'random', '--option', 'data=mine.jsonl']
+    """
+    options, rest = _taken(words)
+    if not options:
+        return list(words)
+    return [QUESTIONS, *rest, *(word for pair in as_pairs(options) for word in ("--option", pair))]
+
+
+def with_training_data(words: Sequence[str]) -> list[str]:
+    """Return the words of ``turngym train`` with ``--data`` and its options as the environment with options.
+
+    Raises:
+        ConfigError: There is another environment as well, or no data for a reward or tools.
+
+    >>> with_training_data(["--data", "mine.jsonl", "--tools", "python", "--seed", "1"])
+    ['--seed', '1', '--env', 'turngym/Questions-v0', '--env-options', 'data=mine.jsonl', 'tools=["python"]']
+    """
+    options, rest = _taken(words)
+    if not options:
+        return list(words)
+    others, rest = _values(rest, ("env-options",))
+    if {"--env", "--game"} & {word.partition("=")[0] for word in rest}:
+        raise ConfigError("--data and --env are two environments: leave one out.")
+    return [*rest, "--env", QUESTIONS, "--env-options", *as_pairs(options), *others["env-options"]]
+
+
+def _taken(words: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    """Return the options of the environment, and the other words."""
+    own, rest = _values(words, ("data", "reward", "tools"))
+    for name in ("data", "reward"):
+        if len(own[name]) > 1:
+            raise ConfigError(f"--{name} takes one value, got {' '.join(own[name])[:100]}.")
+    return data_options("".join(own["data"]), "".join(own["reward"]), own["tools"]), rest
+
+
+def _values(words: Sequence[str], names: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
+    """Return name -> values of some options, and the words without these."""
+    found: dict[str, list[str]] = {name: [] for name in names}
+    rest: list[str] = []
+    values = rest
+    for word in words:
+        if not word.startswith("-"):
+            values.append(word)
+            continue
+        name, sign, value = word.removeprefix("--").partition("=")
+        values = found.get(name.replace("_", "-"), rest)
+        if values is rest:
+            rest.append(word)
+        elif sign:
+            values.append(value)
+    return found, rest
