@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import json
 import os
+import selectors
 import socket
 import threading
 import time
@@ -83,6 +84,13 @@ def connected(server: SearchServer, sent: bytes = b"") -> socket.socket:
     return connection
 
 
+def is_closed(connection: Any) -> bool:
+    try:
+        return not connection.recv(4096)
+    except ConnectionResetError:
+        return True
+
+
 REQUEST = b"POST /retrieve HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(BODY)
 
 
@@ -124,17 +132,16 @@ def test_searches_at_once_are_bounded_and_other_requests_are_answered(started: C
 @pytest.mark.parametrize("sent", [b"", b"POST /retrieve HTTP/1.1\r\nX: ", REQUEST, REQUEST + BODY])
 def test_connections_that_wait_keep_nobody_out(started: Callable[..., SearchServer], sent: bytes) -> None:
     server = started(max_connections=4)
-    waiting = [connected(server, sent) for _ in range(40)]
-    assert SearchClient(server.url, retries=0).search(["born"], 1)[0]
-    ends = []
-    for each in waiting[:36]:
-        with contextlib.suppress(ConnectionResetError):
-            while each.recv(4096):
-                pass
-        ends.append(each)
-    assert len(ends) == 36  # the server has closed them
-    for each in waiting:
-        each.close()
+    with contextlib.ExitStack() as stack, selectors.DefaultSelector() as readable:
+        for _ in range(40):
+            readable.register(stack.enter_context(connected(server, sent)), selectors.EVENT_READ)
+        assert SearchClient(server.url, retries=0).search(["born"], 1)[0]
+        while len(readable.get_map()) > 4:  # the server closes the others, those that have waited longest first
+            events = readable.select(timeout=30)
+            assert events, f"{len(readable.get_map())} connections are still open"
+            for key, _ in events:
+                if is_closed(key.fileobj):
+                    readable.unregister(key.fileobj)
 
 
 class Long(Retriever):
