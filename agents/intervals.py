@@ -21,7 +21,7 @@ FEWEST_BLOCKS = 6
 not even the whole range of five is a 95 % interval."""
 TOO_FEW, NO_SPREAD = "too few", "no spread"
 """Why an estimate has no interval."""
-WILSON = "Wilson"
+_WILSON = "Wilson"
 _NO_SPREAD = 1e-12
 _Z = 1.959963984540054
 
@@ -60,7 +60,7 @@ class Estimate:
         >>> cluster_bootstrap([0.5] * 40, range(40)).no_interval
         'no spread'
         """
-        if self.method == WILSON:
+        if self.method == _WILSON:
             return ""
         if self.blocks < FEWEST_BLOCKS:
             return TOO_FEW
@@ -138,9 +138,9 @@ def share(values: Sequence[float], blocks: Sequence[int | str]) -> Estimate:
     stderr = math.sqrt(max(0.0, mean * (1 - mean)) / count)
     if np.ptp(sums / counts) == 0:
         unseen = 1 - wilson(count, count)[0]
-        return Estimate(mean, stderr, max(0.0, mean - unseen), min(1.0, mean + unseen), len(values), count, WILSON)
+        return Estimate(mean, stderr, max(0.0, mean - unseen), min(1.0, mean + unseen), len(values), count, _WILSON)
     if count == len(values) and set(values) <= {0.0, 1.0}:
-        return Estimate(mean, stderr, *wilson(round(mean * count), count), len(values), count, WILSON)
+        return Estimate(mean, stderr, *wilson(round(mean * count), count), len(values), count, _WILSON)
     return cluster_bootstrap(values, blocks)
 
 
@@ -182,7 +182,7 @@ def share_difference(
     if found.high - found.low > _NO_SPREAD:
         return found
     unseen = 1 - wilson(found.blocks, found.blocks)[0]
-    return replace(found, low=max(-1.0, found.value - unseen), high=min(1.0, found.value + unseen), method=WILSON)
+    return replace(found, low=max(-1.0, found.value - unseen), high=min(1.0, found.value + unseen), method=_WILSON)
 
 
 def _block_sums(

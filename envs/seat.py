@@ -21,7 +21,7 @@ from turngym.options import constructor_signature
 from turngym.seeding import restart, stream_seed
 from turngym.types import JSONValue
 
-ANY_SEAT = "random"
+_ANY_SEAT = "random"
 _MAX_DRAWS = 10_000
 
 Opponents: TypeAlias = "str | Mapping[str, str] | Sequence[str]"
@@ -61,7 +61,7 @@ class SeatEnv(TextEnv[str]):
         self,
         game: str,
         *,
-        seat: str = ANY_SEAT,
+        seat: str = _ANY_SEAT,
         role: str = "",
         opponents: Opponents = "random",
         retries: int = 1,
@@ -75,14 +75,14 @@ class SeatEnv(TextEnv[str]):
         super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
         self.game = make_game(game, **options)
         self._hosted = HostedTable(Table(self.game, retries=retries, invalid_penalty=invalid_penalty))
-        if seat not in (*self.game.seats, ANY_SEAT):
-            raise ConfigError(f"{self.env_id} has no seat {seat!r}. {nearest(seat, (*self.game.seats, ANY_SEAT))}")
+        if seat not in (*self.game.seats, _ANY_SEAT):
+            raise ConfigError(f"{self.env_id} has no seat {seat!r}. {nearest(seat, (*self.game.seats, _ANY_SEAT))}")
         self.finite_instances = self.game.finite_instances
         self._wanted, self._role, self._opponents = seat, role, opponents
         self._seat, self._seed = 0, 0
         self._players: dict[tuple[int, str], Player] = {}
         for number, name in enumerate(self.game.seats):
-            if seat in (ANY_SEAT, name):
+            if seat in (_ANY_SEAT, name):
                 self._seated(number)
 
     @classmethod
@@ -200,7 +200,7 @@ class SeatEnv(TextEnv[str]):
         fitting = [
             seat
             for seat in self.game.everyone
-            if self._wanted in (ANY_SEAT, self.game.seats[seat]) and self._role in ("", self.game.role(seat))
+            if self._wanted in (_ANY_SEAT, self.game.seats[seat]) and self._role in ("", self.game.role(seat))
         ]
         if not fitting:
             return False

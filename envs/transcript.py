@@ -22,7 +22,7 @@ from turngym.types import INFO_TYPES
 Policy: TypeAlias = Callable[[Any, Mapping[str, Any]], str]
 """From observation and info to the next action text."""
 
-Rewrap: TypeAlias = Callable[[gymnasium.Env[Any, str], Sequence[Mapping[str, Any]]], gymnasium.Env[Any, str]]
+_Rewrap: TypeAlias = Callable[[gymnasium.Env[Any, str], Sequence[Mapping[str, Any]]], gymnasium.Env[Any, str]]
 """Applies the wrappers named in a header to an environment, the first innermost."""
 
 _FORMAT = "turngym transcript 1"
@@ -51,7 +51,7 @@ def transcript(
     True
     """
     observation, info = env.reset(seed=seed, options=dict(options or {}))
-    parts = [header_text(env, seed, options), reset_text(observation, info)]
+    parts = [_header_text(env, seed, options), reset_text(observation, info)]
     turn, is_over = 0, False
     while not is_over and (callable(actions) or turn < len(actions)):
         action = actions(observation, info) if callable(actions) else actions[turn]
@@ -62,7 +62,7 @@ def transcript(
     return "\n".join(parts)
 
 
-def replay(text: str, wrap: Rewrap | None = None) -> str:
+def replay(text: str, wrap: _Rewrap | None = None) -> str:
     """Replay a transcript from its first line and its actions, and return the new transcript.
 
     Args:
@@ -101,7 +101,7 @@ def replay(text: str, wrap: Rewrap | None = None) -> str:
         env.close()
 
 
-def header_text(env: gymnasium.Env[Any, str], seed: int, options: Mapping[str, Any] | None = None) -> str:
+def _header_text(env: gymnasium.Env[Any, str], seed: int, options: Mapping[str, Any] | None = None) -> str:
     """Return the first line of a transcript, with its line break."""
     header = {"format": _FORMAT, **made_of(env), "seed": seed, "options": dict(options or {})}
     return json.dumps(header, ensure_ascii=True, sort_keys=True) + "\n"

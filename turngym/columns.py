@@ -19,7 +19,7 @@ Value: TypeAlias = float | str
 
 REWARD = "reward/"
 """The names of parts of the reward start with this."""
-MOST_COLUMNS = 64
+_MOST_COLUMNS = 64
 """Columns that an environment may give for one turn."""
 LONGEST_NAME = 100
 """Characters of the name of a column."""
@@ -39,8 +39,8 @@ def valid_columns(columns: Any) -> dict[str, Value]:
     """
     if not isinstance(columns, Mapping):
         raise TypeError(f"info['columns'] must be a dict from names to numbers and texts, got {type(columns).__name__}")
-    if len(columns) > MOST_COLUMNS:
-        raise TypeError(f"info['columns'] may have {MOST_COLUMNS} names, got {len(columns)}")
+    if len(columns) > _MOST_COLUMNS:
+        raise TypeError(f"info['columns'] may have {_MOST_COLUMNS} names, got {len(columns)}")
     found = dict(_valid_items(columns))
     length = sum(len(value) for value in found.values() if isinstance(value, str))
     if length > LONGEST_TEXT:

@@ -12,7 +12,7 @@ from turngym.text import printable
 if TYPE_CHECKING:
     import importlib.metadata
 
-MOST_OF_A_PACKAGE = 100
+_MOST_OF_A_PACKAGE = 100
 """Maximum number of entry points per package."""
 _LONGEST_NAME = 300
 
@@ -45,12 +45,12 @@ def entries(group: str) -> list[Entry]:
     counts: Counter[str] = Counter()
     for each in sorted(_read(group), key=lambda each: each[:3]):
         counts[each.package] += 1
-        if counts[each.package] <= MOST_OF_A_PACKAGE:
+        if counts[each.package] <= _MOST_OF_A_PACKAGE:
             found.append(each)
     return found + [
-        Entry(package, "", "", None, f"it has {count} entry points; {MOST_OF_A_PACKAGE} of them are loaded")
+        Entry(package, "", "", None, f"it has {count} entry points; {_MOST_OF_A_PACKAGE} of them are loaded")
         for package, count in counts.items()
-        if count > MOST_OF_A_PACKAGE
+        if count > _MOST_OF_A_PACKAGE
     ]
 
 

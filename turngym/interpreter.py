@@ -4,7 +4,7 @@ import importlib.util
 import os
 import sys
 
-OLDEST = (3, 11)
+_OLDEST = (3, 11)
 FOLDERS = ("agents", "benchmarks", "envs", "trainers", "wrappers")
 PACKAGES = ("gymnasium", "jinja2", "numpy", "pettingzoo", "rich", "tyro", "wonderwords")
 """Import names of the dependencies without which nothing works, as in pyproject.toml."""
@@ -52,8 +52,8 @@ def _is_module() -> bool:
 def _problem() -> str:
     """Return why turngym cannot be imported here, and what to do; empty if it can."""
     version = sys.version_info
-    if version < OLDEST:
-        wanted = ".".join(map(str, OLDEST))
+    if version < _OLDEST:
+        wanted = ".".join(map(str, _OLDEST))
         return f"turngym needs Python {wanted} or newer, got {version[0]}.{version[1]}: use python{wanted} or newer."
     here = os.path.dirname(os.path.abspath(__file__))
     lost = [name for name in FOLDERS if not os.path.isdir(os.path.join(here, name))]

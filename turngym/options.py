@@ -244,7 +244,7 @@ class Options:
         own, found = _own(cls), list[inspect.Parameter]()
         kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD
         for name in dict.fromkeys([*own, *fields]):
-            default, is_first = default_of(fields[name]), not found
+            default, is_first = _default_of(fields[name]), not found
             default = inspect.Parameter.empty if default is dataclasses.MISSING else default
             if name not in own or (default is inspect.Parameter.empty and not is_first):
                 kind = inspect.Parameter.KEYWORD_ONLY
@@ -275,7 +275,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
-def default_of(field: dataclasses.Field[Any]) -> Any:
+def _default_of(field: dataclasses.Field[Any]) -> Any:
     """Return the default of a field, or ``dataclasses.MISSING``."""
     return field.default_factory() if callable(field.default_factory) else field.default
 
@@ -294,7 +294,7 @@ def kinds(cls: type[Options]) -> Mapping[str, Kind]:
                 raise ConfigError(f"the option {field.name} of {cls.__qualname__} {error}") from None
             is_valid = kind.read(field.default) is field.default
             found[field.name] = kind._replace(default=field.default) if is_valid else kind
-        cls._required = frozenset(field.name for field in fields if default_of(field) is dataclasses.MISSING)
+        cls._required = frozenset(field.name for field in fields if _default_of(field) is dataclasses.MISSING)
         cls._kinds = found
     return found
 

@@ -24,7 +24,7 @@ from turngym.errors import ConfigError, error_text
 if TYPE_CHECKING:
     from turngym.entries import Entry
 
-PLUGIN_GROUP = "turngym.plugins"
+_PLUGIN_GROUP = "turngym.plugins"
 OURS = "turngym"
 """The origin of what comes with turngym, and the namespace of its ids."""
 ENVIRONMENT, GAME = "environment", "game"
@@ -102,7 +102,7 @@ def load_plugins(*kinds: str) -> tuple[Plugin, ...]:
 
     broken = []
     others = {f"{each}s" for each in KINDS if kinds and each not in kinds}
-    for entry in entries(PLUGIN_GROUP):
+    for entry in entries(_PLUGIN_GROUP):
         if entry[:3] not in _loaded and entry.name not in others:
             _loaded[entry[:3]] = Plugin(entry.name, entry.value, entry.package)  # it may ask for a name itself
             _loaded[entry[:3]] = found = _load(entry)

@@ -63,7 +63,7 @@ class Wrapping:
 
     def __call__(self, env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any]:
         """Wrap an environment."""
-        wrapped: gymnasium.Env[Any, Any] = wrapper_class(self.name)(env, **self.options)
+        wrapped: gymnasium.Env[Any, Any] = _wrapper_class(self.name)(env, **self.options)
         return wrapped
 
 
@@ -74,7 +74,7 @@ _WRAPPER = Wanted(
 )
 
 
-def wrapper_class(name: str) -> Callable[..., Any]:
+def _wrapper_class(name: str) -> Callable[..., Any]:
     """Return the class or function that wraps an environment.
 
     Args:
@@ -136,7 +136,7 @@ def wrapper_misfit(wrapping: Wrapping) -> str:
 
 def is_left_out(wrapping: Wrapping) -> bool:
     """Return whether a wrapper changes nothing, so that episodes are replayed without it."""
-    return bool(getattr(wrapper_class(wrapping.name), "is_transparent", False))
+    return bool(getattr(_wrapper_class(wrapping.name), "is_transparent", False))
 
 
 def wrap(env: gymnasium.Env[Any, Any], *wrappers: str | Wrapping, **options: Any) -> gymnasium.Env[Any, Any]:

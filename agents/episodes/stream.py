@@ -83,7 +83,7 @@ def continued(spec: EpisodeSpec, turns: Sequence[Turn], state: bytes) -> Episode
     return replace(spec, branch=Branch(before, len(turns) - 1))
 
 
-def in_one_piece(trajectory: Trajectory) -> Trajectory:
+def _in_one_piece(trajectory: Trajectory) -> Trajectory:
     """Return a continued episode with the turns before, as if it had never been interrupted."""
     if trajectory.spec.branch is None:
         return trajectory
@@ -141,7 +141,7 @@ class _Stream(Runner):
 
     def _ended(self, trajectory: Trajectory) -> None:
         del self.finished[trajectory.spec.episode]
-        self.feed.ended(in_one_piece(trajectory))
+        self.feed.ended(_in_one_piece(trajectory))
 
     def _save(self, slots: list[int]) -> None:
         try:

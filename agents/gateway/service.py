@@ -29,7 +29,7 @@ from turngym.agents.sampling import turn_uniforms
 
 _CALL_WEIGHT = 256
 _NAMES = {"chat": "chatcmpl", "completions": "cmpl", "responses": "resp", "messages": "msg"}
-OnText = Callable[[str, int, str], None]
+_OnText = Callable[[str, int, str], None]
 """Called with the id of an answer, a choice, and its whole text so far."""
 
 
@@ -89,7 +89,7 @@ class Gateway:
             self.records.close()
 
     async def answer(
-        self, episode: GatewayEpisode, agent: str, request: CallRequest, on_text: OnText | None = None
+        self, episode: GatewayEpisode, agent: str, request: CallRequest, on_text: _OnText | None = None
     ) -> list[SampledCall]:
         """Return the answers to a request.
 
@@ -134,7 +134,7 @@ class Gateway:
         return is_retry and request.body_key in episode.replies
 
     async def _sample(
-        self, episode: GatewayEpisode, agent: str, request: CallRequest, on_text: OnText | None
+        self, episode: GatewayEpisode, agent: str, request: CallRequest, on_text: _OnText | None
     ) -> list[SampledCall]:
         began = time.perf_counter()
         stored = None

@@ -22,27 +22,27 @@ POLICY = "policy"
 
 def is_checkpoint(folder: Path) -> bool:
     """Return whether a folder is a checkpoint of a training run."""
-    return is_stored(folder, POLICY)
+    return _is_stored(folder, POLICY)
 
 
-def is_stored(folder: Path, part: str) -> bool:
+def _is_stored(folder: Path, part: str) -> bool:
     """Return whether a checkpoint has a part of that name."""
-    return _file(folder, part).is_file() or is_in_pieces(folder, part)
+    return _file(folder, part).is_file() or _is_in_pieces(folder, part)
 
 
-def is_in_pieces(folder: Path, part: str) -> bool:
+def _is_in_pieces(folder: Path, part: str) -> bool:
     """Return whether a part is a folder of several files."""
     return not _file(folder, part).is_file() and any((folder / part).glob("*.safetensors"))
 
 
 def files_of(folder: Path, part: str) -> list[Path]:
     """Return the files of a part."""
-    return sorted((folder / part).glob("*.safetensors")) if is_in_pieces(folder, part) else [_file(folder, part)]
+    return sorted((folder / part).glob("*.safetensors")) if _is_in_pieces(folder, part) else [_file(folder, part)]
 
 
 def stored_shapes(folder: Path, part: str) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the whole tensors of a part by name."""
-    if is_in_pieces(folder, part):
+    if _is_in_pieces(folder, part):
         return {name: tuple(each.size) for name, each in _entries(folder / part).items()}
     with safe_open(_file(folder, part), framework="pt") as file:
         return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
@@ -55,7 +55,7 @@ def read_tensors(folder: Path, part: str) -> dict[str, Tensor]:
         OSError: It is missing.
         SafetensorError: It is damaged.
     """
-    if not is_in_pieces(folder, part):
+    if not _is_in_pieces(folder, part):
         return load_file(_file(folder, part))
     entries = _entries(folder / part)
     found = {name: torch.empty(each.size, dtype=each.properties.dtype) for name, each in entries.items()}
@@ -71,7 +71,7 @@ def read_into(folder: Path, part: str, targets: Mapping[str, Tensor]) -> None:
         part: The part.
         targets: Target that is filled.
     """
-    if is_in_pieces(folder, part):
+    if _is_in_pieces(folder, part):
         _entries(folder / part)
         _read_pieces(folder / part, targets)
         return

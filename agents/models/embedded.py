@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 END = "<|end|>"
 ROLES = ("system", "user", "assistant")
-PADDING = "<|pad|>"
+_PADDING = "<|pad|>"
 MARKS = ("<action>", "</action>")
 CHAT_TEMPLATE = (
     "{% for message in messages %}{{ '<|' + message['role'] + '|>' + message['content'] + '<|end|>' }}{% endfor %}"
@@ -73,7 +73,7 @@ def build_tokenizer(texts: Iterable[str], vocabulary: int = 512, words_apart: bo
     spaces = pre_tokenizers.Split(" ", "isolated")
     core.pre_tokenizer = pre_tokenizers.Sequence([spaces, plain]) if words_apart else plain
     core.decoder = decoders.ByteLevel()
-    special = [PADDING, END, *(f"<|{role}|>" for role in ROLES)]
+    special = [_PADDING, END, *(f"<|{role}|>" for role in ROLES)]
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary - len(MARKS),
         special_tokens=special,
@@ -83,7 +83,7 @@ def build_tokenizer(texts: Iterable[str], vocabulary: int = 512, words_apart: bo
     core.train_from_iterator(texts, trainer)
     core.add_tokens(list(MARKS))
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=core, pad_token=PADDING, eos_token=END, clean_up_tokenization_spaces=False
+        tokenizer_object=core, pad_token=_PADDING, eos_token=END, clean_up_tokenization_spaces=False
     )
     tokenizer.chat_template = CHAT_TEMPLATE
     return tokenizer

@@ -152,7 +152,7 @@ def chosen_device(name: str) -> torch.device:
     return device
 
 
-def require_dtype(name: str) -> None:
+def _require_dtype(name: str) -> None:
     """Raise for an unknown weight format.
 
     Raises:
@@ -181,7 +181,7 @@ def load_model(
         ModelError: It is no causal language model, or its tokenizer has no chat template.
         MissingExtra: A GGUF file without the package gguf, or quantized weights without bitsandbytes.
     """
-    require_dtype(dtype)
+    _require_dtype(dtype)
     require_quantizer(quantize)
     place = chosen_device(device)
     require_attention(attention, place)

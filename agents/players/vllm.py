@@ -20,7 +20,9 @@ require("transformers")
 require("torch")
 
 
-def vllm_agent(sampler: VllmSampler, vocabulary: Vocabulary, settings: AgentSettings, iteration: int = 0) -> ModelAgent:
+def _vllm_agent(
+    sampler: VllmSampler, vocabulary: Vocabulary, settings: AgentSettings, iteration: int = 0
+) -> ModelAgent:
     """Return an agent that plays with a model that vLLM has already loaded."""
     from turngym.agents.models.agent import ModelAgent
 
@@ -57,4 +59,4 @@ def make(argument: str, settings: AgentSettings) -> ModelAgent:
     from turngym.agents.models.vllm.sampler import VllmSampler
 
     vocabulary = load_vocabulary(argument)
-    return vllm_agent(VllmSampler(argument, config, vocabulary.stop_ids), vocabulary, settings)
+    return _vllm_agent(VllmSampler(argument, config, vocabulary.stop_ids), vocabulary, settings)

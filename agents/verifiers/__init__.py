@@ -30,7 +30,7 @@ class Verifier(Protocol):
         """Return how good an attempt looks, the higher the better; NaN if it cannot be judged.
 
         Args:
-            trajectory: The attempt as :func:`blinded` returns it.
+            trajectory: The attempt as :func:`_blinded` returns it.
         """
         ...
 
@@ -112,7 +112,7 @@ def own_verifier(description: str, settings: AgentSettings, agent: Agent) -> Ver
     return made
 
 
-def blinded(trajectory: Trajectory) -> Trajectory:
+def _blinded(trajectory: Trajectory) -> Trajectory:
     """Return an attempt without what only the environment knows: rewards, success, score and how it ended.
 
     Observations and actions are unchanged, and so is the progress, which environments compute from known facts only.
@@ -130,7 +130,7 @@ def judge(verifier: Verifier, trajectory: Trajectory) -> Verdict:
         ConfigError: It returns something other than a number.
     """
     tell = getattr(verifier, "verdict", None)
-    blind = blinded(trajectory)
+    blind = _blinded(trajectory)
     found = tell(blind) if tell is not None else verifier.score(blind)
     if isinstance(found, Verdict):
         return found

@@ -128,12 +128,12 @@ class Arguments:
 def main(argv: Sequence[str]) -> int:
     """Evaluate, print a table, and write the folder if one was asked for."""
     arguments = parse(Arguments, with_data(argv), "eval")
-    check_numbers(arguments)
+    _check_numbers(arguments)
     if arguments.out is not None and not arguments.resume:
         require_free(arguments.out)
     known = find_suite(arguments.target)
-    arguments = as_trained(arguments) if known is None else arguments
-    suite = chosen_suite(arguments, known)
+    arguments = _as_trained(arguments) if known is None else arguments
+    suite = _chosen_suite(arguments, known)
     settings = agent_settings(arguments)
     agent = make_agent(arguments.agent, settings)
     options = key_values(arguments.option, "--option") if known is None else None
@@ -207,7 +207,7 @@ def _player(agent: Agent, arguments: Arguments) -> AbstractContextManager[Agent]
     return programs_of(agent, config)
 
 
-def check_numbers(arguments: Arguments) -> None:
+def _check_numbers(arguments: Arguments) -> None:
     """Check that the numbers are within range."""
     if arguments.episodes is not None and arguments.episodes < 1:
         raise ConfigError(f"--episodes must be at least 1, got {arguments.episodes}.")
@@ -236,14 +236,14 @@ def check_numbers(arguments: Arguments) -> None:
         raise ConfigError(f"--top-p must be above 0 and at most 1, got {arguments.top_p}.")
 
 
-def as_trained(arguments: Arguments) -> Arguments:
+def _as_trained(arguments: Arguments) -> Arguments:
     """Return the arguments with the environment's options and wrappers from the training of the agent's model."""
     given = key_values(arguments.option, "--option")
     options, wrappers = environment_as_trained(arguments.agent, arguments.target, given, arguments.wrapper)
     return dataclasses.replace(arguments, option=as_pairs(options), wrapper=wrappers)
 
 
-def chosen_suite(arguments: Arguments, suite: Suite | None) -> Suite:
+def _chosen_suite(arguments: Arguments, suite: Suite | None) -> Suite:
     """Return the suite that was asked for, or one that holds a single environment.
 
     Raises:
@@ -265,7 +265,7 @@ def chosen_suite(arguments: Arguments, suite: Suite | None) -> Suite:
     return single_suite(env_id, options, arguments.wrapper, arguments.episodes, arguments.seed)
 
 
-MODEL_OPTIONS = ("temperature", "top_p", "max_new_tokens", "format", "style", "prompt", "server")
+_MODEL_OPTIONS = ("temperature", "top_p", "max_new_tokens", "format", "style", "prompt", "server")
 """The options of a model, which every command that plays with one has."""
 
 
@@ -273,7 +273,7 @@ def settings_of_options(options: object, agent: str, seed: int) -> AgentSettings
     """Return what another command makes an agent with, checked as those of an evaluation are.
 
     Args:
-        options: The arguments of that command, with those of :data:`MODEL_OPTIONS`.
+        options: The arguments of that command, with those of :data:`_MODEL_OPTIONS`.
         agent: The agent.
         seed: Seed of what it draws.
 
@@ -281,9 +281,9 @@ def settings_of_options(options: object, agent: str, seed: int) -> AgentSettings
         UnknownName: There is no such action format or style.
         ConfigError: A number is out of range, or there is no such setting of prompts.
     """
-    given: dict[str, Any] = {name: getattr(options, name) for name in MODEL_OPTIONS}
+    given: dict[str, Any] = {name: getattr(options, name) for name in _MODEL_OPTIONS}
     like = Arguments("", agent, seed=seed, **given)
-    check_numbers(like)
+    _check_numbers(like)
     return agent_settings(like)
 
 

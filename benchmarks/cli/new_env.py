@@ -58,13 +58,13 @@ def main(argv: Sequence[str]) -> int:
     if arguments.package and arguments.minimal:
         raise ConfigError("--package and --minimal exclude each other: pass one of them.")
     if arguments.package:
-        written = write_package(arguments.name, arguments.folder)
+        written = _write_package(arguments.name, arguments.folder)
         line(f"written: {written}\n")
         line("It is a package that works, with two environments and a suite. Its README.md shows what to do:", "bold")
         line(f"  pip install -e {written}\n  turngym check {module}/{arguments.name}-v0")
         return 0
     if arguments.minimal:
-        game, test = write_minimal(arguments.name, arguments.folder), None
+        game, test = _write_minimal(arguments.name, arguments.folder), None
     else:
         game, test = write_files(arguments.name, arguments.folder)
     line("\n".join(f"written: {path}" for path in (game, test) if path is not None))
@@ -97,7 +97,7 @@ def write_files(name: str, folder: Path) -> tuple[Path, Path]:
     return game, test
 
 
-def write_minimal(name: str, folder: Path) -> Path:
+def _write_minimal(name: str, folder: Path) -> Path:
     """Write the smallest environment under a new name, and return its path.
 
     Raises:
@@ -111,7 +111,7 @@ def write_minimal(name: str, folder: Path) -> Path:
     return path
 
 
-def write_package(name: str, folder: Path) -> Path:
+def _write_package(name: str, folder: Path) -> Path:
     """Write a package with the game, its test, a suite and the entry points, and return its folder.
 
     Raises:

@@ -39,7 +39,7 @@ def main(argv: Sequence[str]) -> int:
     kind = kind_of(folder)
     target = arguments.out or folder / ("page.html" if kind == "tournament" else "report.html")
     require_file(target, "report.html")
-    WRITERS[kind](folder, target)
+    _WRITERS[kind](folder, target)
     print(f"written to {target}")
     return 0
 
@@ -90,7 +90,7 @@ def _write_tournament(folder: Path, target: Path) -> None:
     write_atomic(target, tournament_page(sound_tournament(folder)))
 
 
-WRITERS: Mapping[Kind, Callable[[Path, Path], None]] = {
+_WRITERS: Mapping[Kind, Callable[[Path, Path], None]] = {
     "training run": _write_run,
     "evaluation": _write_evaluation,
     "tournament": _write_tournament,

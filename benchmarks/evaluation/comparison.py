@@ -108,7 +108,7 @@ def compare(first: Submission | StrPath, second: Submission | StrPath) -> Compar
         ConfigError: They did not play the same tasks under the same rules, or a folder holds no valid submission.
     """
     first, second = (each if isinstance(each, Submission) else load_submission(each) for each in (first, second))
-    require_same_tasks(first, second)
+    _require_same_tasks(first, second)
     metric = str(first.config["suite"]["metric"])
     environments = {
         each["label"]: _difference(first.of(each["label"]), second.of(each["label"]), metric)
@@ -116,11 +116,11 @@ def compare(first: Submission | StrPath, second: Submission | StrPath) -> Compar
     }
     names = (str(first.metadata["name"]), str(second.metadata["name"]))
     overall = _overall(list(environments.values()))
-    prompts = prompt_differences(first, second)
+    prompts = _prompt_differences(first, second)
     return Comparison(str(first.config["suite"]["name"]), metric, names, environments, overall, prompts)
 
 
-def require_same_tasks(first: Submission, second: Submission) -> None:
+def _require_same_tasks(first: Submission, second: Submission) -> None:
     """Refuse submissions whose tasks or rules differ.
 
     Raises:
@@ -154,7 +154,7 @@ def _refusal(first: Submission, second: Submission, reason: str) -> ConfigError:
     )
 
 
-def prompt_differences(first: Submission, second: Submission) -> dict[str, tuple[str, str]]:
+def _prompt_differences(first: Submission, second: Submission) -> dict[str, tuple[str, str]]:
     """Return setting -> its two values, for settings of prompts that differ; empty unless both sides are models."""
     if "prompts" not in first.config or "prompts" not in second.config:
         return {}

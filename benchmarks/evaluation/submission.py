@@ -24,7 +24,7 @@ TRANSCRIPTS, BASELINES = "transcripts.jsonl", "baselines.jsonl"
 METRICS = ("success", "score")
 _MOST_ENVIRONMENTS, _LONGEST_NAME, _LARGEST_METADATA = 1_000, 200, 100_000
 STATUSES = ("ok", "agent_error", "env_error")
-EPISODE_STATUSES = (*STATUSES, "context")
+_EPISODE_STATUSES = (*STATUSES, "context")
 
 _METADATA: Kinds = {"name": str, "date": str, "started": str, "finished": str, "models": dict}
 _CONFIG: Kinds = {
@@ -289,8 +289,8 @@ def _episode_problems(row: Any, place: str) -> Iterator[MalformedData]:
     if row["status"] == "env_error" and (row["success"] or row["score"] or row["returns"] > 0 or row["terminated"]):
         message = f"success {row['success']}, score {row['score']}, return {row['returns']}"
         yield MalformedData(place, f"it broke, so it has success 0, score 0 and a return of 0 at most, got {message}")
-    if row["status"] not in EPISODE_STATUSES:
-        yield MalformedData(place, f"status must be one of {', '.join(EPISODE_STATUSES)}, got {row['status']!r}")
+    if row["status"] not in _EPISODE_STATUSES:
+        yield MalformedData(place, f"status must be one of {', '.join(_EPISODE_STATUSES)}, got {row['status']!r}")
     if "verifier" in row and not _is_verdict(row["verifier"]):
         yield MalformedData(place, "verifier must have a score, a number or null, and what was used, no number below 0")
     if not isinstance(row.get("in_order", True), bool):

@@ -18,7 +18,7 @@ from turngym.errors import ConfigError
 ReadTranscript = Callable[[Key], Mapping[str, Any]]
 
 
-def try_of(transcript: Mapping[str, Any]) -> Try:
+def _try_of(transcript: Mapping[str, Any]) -> Try:
     """Return a transcript in the form in which the next try sees it."""
     turns = transcript["turns"]
     return Try(
@@ -33,7 +33,7 @@ def remind(agent: Agent, key: Key, episode: int, transcript_of: ReadTranscript) 
     """Tell an agent of all earlier attempts at the task of an episode, where it learns from them."""
     if isinstance(agent, StyledAgent) and learns_between_tries(agent):
         label, task, attempt = key
-        agent.remind(episode, [try_of(transcript_of((label, task, earlier))) for earlier in range(attempt)])
+        agent.remind(episode, [_try_of(transcript_of((label, task, earlier))) for earlier in range(attempt)])
 
 
 def require_tries(agent: Agent, repeats: int) -> None:

@@ -43,11 +43,11 @@ def export_inspect(submission: Submission, out: Path) -> list[Path]:
     if out.suffix == ".json":
         write_atomic(out, json.dumps({**log, "samples": samples}, indent=1))
     else:
-        write_zip(out, log, samples)
+        _write_zip(out, log, samples)
     return [out]
 
 
-def write_zip(out: Path, log: Content, samples: Sequence[Content]) -> None:
+def _write_zip(out: Path, log: Content, samples: Sequence[Content]) -> None:
     """Write the parts of a log as an ``.eval`` file; equal parts give equal bytes."""
     out.parent.mkdir(parents=True, exist_ok=True)
     temporary = out.with_name(f".{out.name}.tmp")

@@ -36,7 +36,7 @@ _PER_ENVIRONMENT: Any = grouped(mean(), "label", all="groups")
 _SPREAD: Any = stderr(cluster="block")
 
 
-def suite_task(chosen: Suite, episodes: int | None = None, format: str = AUTO) -> Task:
+def _suite_task(chosen: Suite, episodes: int | None = None, format: str = AUTO) -> Task:
     """Return a suite as a task of Inspect AI.
 
     Args:
@@ -91,12 +91,12 @@ def suite(name: str = "turngym-core", episodes: int | None = None, format: str =
     Raises:
         UnknownName: There is no such suite.
     """
-    return suite_task(SUITES[name], episodes, format)
+    return _suite_task(SUITES[name], episodes, format)
 
 
 def _named(name: str) -> Callable[..., Task]:
     def one_suite(episodes: int | None = None, format: str = AUTO) -> Task:
-        return suite_task(SUITES[name], episodes, format)
+        return _suite_task(SUITES[name], episodes, format)
 
     made: Callable[..., Task] = task(name=task_name(name))(one_suite)
     return made

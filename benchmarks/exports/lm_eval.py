@@ -39,7 +39,7 @@ def export_lm_eval(submission: Submission, out: Path) -> list[Path]:
     name = re.sub(r'["<>:/|\\?*\[\]]+', "__", plain(submission.config["agent"])).lstrip(".")
     folder = out / (name or "model")
     date = datetime.fromisoformat(submission.metadata["started"]).replace(tzinfo=None).isoformat().replace(":", "-")
-    samples = {task_name(label): list(rows) for label, rows in sample_rows(submission).items()}
+    samples = {task_name(label): list(rows) for label, rows in _sample_rows(submission).items()}
     results = content(submission)
     results["task_hashes"] = {
         name: digest([row["doc_hash"] + row["prompt_hash"] + row["target_hash"] for row in rows])
@@ -133,7 +133,7 @@ def _task_config(submission: Submission, label: str, name: str) -> Content:
     }
 
 
-def sample_rows(submission: Submission) -> dict[str, list[Content]]:
+def _sample_rows(submission: Submission) -> dict[str, list[Content]]:
     """Return label -> the samples of that environment."""
     found: dict[str, list[Content]] = {each["label"]: [] for each in submission.config["environments"]}
     for row, turns, _ in episodes(submission):

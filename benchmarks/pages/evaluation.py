@@ -28,7 +28,7 @@ from turngym.storage.files import write_atomic
 from turngym.trainers.core.wording import UNKNOWN, counted
 
 
-def evaluation_page(entry: Entry) -> str:
+def _evaluation_page(entry: Entry) -> str:
     """Return the page of a submission; nothing of it is checked."""
     group = group_of([entry], tasks_digest(entry.submission))
     suite = f"{group.suite}, version {group.version}" if group.version else group.suite
@@ -39,7 +39,7 @@ def evaluation_page(entry: Entry) -> str:
         subtitle,
         headline=_headline(group, entry),
         is_complete=entry.is_complete,
-        table=environments_table(group, entry),
+        table=_environments_table(group, entry),
         families=_families(group, entry),
         about=about(group, entry, "about"),
         rules=group.protocol,
@@ -76,7 +76,7 @@ def _families(group: Group, entry: Entry) -> Facet | None:
     return facet(f"{metric_name(group.metric).capitalize()} by family", entries, axis, scale, digits)
 
 
-def environments_table(group: Group, entry: Entry) -> Table:
+def _environments_table(group: Group, entry: Entry) -> Table:
     """Return a row for each environment."""
     shares = group.metric == "success"
     scale, digits = (100, 1) if shares else (1, 3)
@@ -135,4 +135,4 @@ def write_evaluation_page(folder: Path, target: Path) -> None:
     entry = read_entry(folder)
     if isinstance(entry, LeftOut):
         raise ConfigError(f"{folder} cannot be shown: {entry.reason}")
-    write_atomic(target, evaluation_page(entry))
+    write_atomic(target, _evaluation_page(entry))

@@ -64,7 +64,7 @@ def _shown_group(group: Group, key: str, distinction: str) -> dict[str, Any]:
         "key": key,
         "title": f"{title}: {distinction}" if distinction else title,
         "protocol": group.protocol,
-        "table": board_table(group, keys),
+        "table": _board_table(group, keys),
         "metric": metric_name(group.metric).capitalize(),
         "families": _facets(group, keys, group.families),
         "environments": _facets(group, keys, {label.removeprefix("turngym/"): (label,) for label in group.labels}),
@@ -72,7 +72,7 @@ def _shown_group(group: Group, key: str, distinction: str) -> dict[str, Any]:
     }
 
 
-def board_table(group: Group, keys: Sequence[str]) -> Table:
+def _board_table(group: Group, keys: Sequence[str]) -> Table:
     """Return the table of a group.
 
     Args:

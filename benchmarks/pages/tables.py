@@ -12,7 +12,7 @@ from turngym.trainers.core.wording import UNKNOWN, counted
 from turngym.web.page import asset
 from turngym.web.page import page as whole_page
 
-Direction = Literal["ascending", "descending"]
+_Direction = Literal["ascending", "descending"]
 
 
 def page(title: str, template: str, subtitle: str, **values: Any) -> str:
@@ -75,7 +75,7 @@ class Column:
     """
 
     name: str
-    first: Direction | None = "descending"
+    first: _Direction | None = "descending"
     is_number: bool = True
     title: str = ""
 

@@ -74,7 +74,7 @@ def _page(data: PlayedTournament) -> str:
         agent_errors=found["agent_errors"],
         env_errors=found["env_errors"],
         broken=[(game["match"], game["status"], game["fault"]) for game in broken[:_SHOWN_FAULTS]],
-        answers=answers_table(found),
+        answers=_answers_table(found),
         settings=[
             (key.replace("_", " "), value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
             for key, value in data.plan.items()
@@ -82,7 +82,7 @@ def _page(data: PlayedTournament) -> str:
     )
 
 
-def answers_table(found: Numbers) -> Table:
+def _answers_table(found: Numbers) -> Table:
     """Return how often answers of each player failed."""
     lines = []
     for name in by_rating(found):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry
 from turngym.envs.textworlds.scienceworld.tasks import VARIATIONS, variations
 
-AT_MOST = 10
+_AT_MOST = 10
 TURNS = {
     "boil": 100,
     "melt": 80,
@@ -48,8 +48,8 @@ _SEEDS = {
 
 
 def _entry(kind: str, turns: int) -> SuiteEntry:
-    count = len(variations(kind, "test", AT_MOST))
-    options = {"kind": kind, "variations": AT_MOST, "max_turns": turns, "lists_actions": True}
+    count = len(variations(kind, "test", _AT_MOST))
+    options = {"kind": kind, "variations": _AT_MOST, "max_turns": turns, "lists_actions": True}
     return SuiteEntry("turngym/ScienceWorld-v0", options, episodes=count, seeds=_SEEDS[count])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry
 from turngym.envs.search.questions import KINDS
 
-FEWER = {"temporal": 70}
+_FEWER = {"temporal": 70}
 """Kind -> episodes, where the world does not give 100 questions of the test split."""
 
 SUITES.register("searchqa")(
@@ -14,7 +14,7 @@ SUITES.register("searchqa")(
         version=2,
         description="100 questions (70 about time) of each of six kinds about a generated world of 5,000 documents.",
         entries=tuple(
-            SuiteEntry("turngym/SearchQA-v0", {"kind": kind, "size": 5000}, episodes=FEWER.get(kind, 100))
+            SuiteEntry("turngym/SearchQA-v0", {"kind": kind, "size": 5000}, episodes=_FEWER.get(kind, 100))
             for kind in KINDS
         ),
         metric="success",

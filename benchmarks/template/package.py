@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-PYPROJECT = """[build-system]
+_PYPROJECT = """[build-system]
 requires = ["setuptools>=77"]
 build-backend = "setuptools.build_meta"
 
@@ -21,7 +21,7 @@ suites = "{module}.suites"
 packages = ["{module}"]
 """
 
-INIT = '''"""{words}: an environment for turngym, which finds it through the entry points of pyproject.toml."""
+_INIT = '''"""{words}: an environment for turngym, which finds it through the entry points of pyproject.toml."""
 
 from turngym.envs.registration import register_env
 
@@ -79,8 +79,8 @@ def files(name: str, module: str, words: str, game: str, test: str) -> dict[str,
     unregistered = game.partition("\nENV_ID = ")[0].replace("import gymnasium\n", "").rstrip() + "\n"
     return {
         "README.md": README.format(**fields),
-        "pyproject.toml": PYPROJECT.format(**fields),
-        f"{module}/__init__.py": INIT.format(**fields),
+        "pyproject.toml": _PYPROJECT.format(**fields),
+        f"{module}/__init__.py": _INIT.format(**fields),
         f"{module}/game.py": unregistered,
         f"{module}/suites.py": SUITES.format(**fields),
         f"tests/test_{module}.py": test.replace(f"from {module} import", f"from {module}.game import"),

@@ -21,8 +21,8 @@ from turngym.envs.multiagent.table import Table
 from turngym.errors import ConfigError, UnknownName, nearest
 from turngym.seeding import stream, stream_seed
 
-Pairing = Literal["sides", "pairs", "mixed"]
-PAIRINGS: tuple[Pairing, ...] = ("sides", "pairs", "mixed")
+_Pairing = Literal["sides", "pairs", "mixed"]
+PAIRINGS: tuple[_Pairing, ...] = ("sides", "pairs", "mixed")
 _ROLE_SEEDS = 2**31
 
 
@@ -62,7 +62,7 @@ def teams_of(game: Game, seed: int) -> tuple[str, ...]:
     return tuple(game.team(seat) for seat in game.everyone)
 
 
-def fitting_pairing(game: Game, are_sides_alike: bool) -> Pairing:
+def fitting_pairing(game: Game, are_sides_alike: bool) -> _Pairing:
     """Return the pairing that a game is played with unless another is asked for.
 
     Two teams make a matrix of sides, in which a player also meets itself: only so can the advantage of a side be told

@@ -51,7 +51,7 @@ FINDINGS = {
 }
 """Name -> what it means, in the order in which things are checked."""
 
-GAME_FINDINGS = {
+_GAME_FINDINGS = {
     "plan": "The tournament that config.json describes cannot be set up.",
     "missing-game": "A game of the schedule is missing.",
     "duplicate-game": "A game of the schedule is there more than once.",
@@ -64,10 +64,10 @@ GAME_FINDINGS = {
 }
 """The same for what only the folder of a tournament can have wrong."""
 
-LIMIT_FINDINGS = {"limits": "The check took more time or memory than it may, or died."}
+_LIMIT_FINDINGS = {"limits": "The check took more time or memory than it may, or died."}
 """The same for what ends the check itself."""
 
-MEANINGS = {**FINDINGS, **GAME_FINDINGS, **LIMIT_FINDINGS}
+MEANINGS = {**FINDINGS, **_GAME_FINDINGS, **_LIMIT_FINDINGS}
 
 
 @dataclass(frozen=True)

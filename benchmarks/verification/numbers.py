@@ -47,16 +47,16 @@ def number_findings(submission: Submission) -> Iterator[Finding]:
             found[label] = summarise_records(environment["env"], rows)
         else:  # their absence is another finding
             environments.pop(label, None)
-    yield from table_findings(environments, found, FILE)
+    yield from _table_findings(environments, found, FILE)
     metric = submission.config["suite"]["metric"]
     if metric in ("success", "score") and found:
         mean = equal_weight_mean([getattr(result, metric) for result in found.values()])
         yield from compared(told["mean"], as_json(mean), f"{FILE}, mean")
-    yield from usage_findings(submission)
+    yield from _usage_findings(submission)
     yield from _foreign(told, _KEYS, FILE)
     yield from _baseline_shape(told)
     if not list(_baseline_shape(told)):
-        yield from baseline_findings(submission)
+        yield from _baseline_findings(submission)
         yield from _normalised_findings(told)
 
 
@@ -66,7 +66,7 @@ def _foreign(told: Numbers, known: Set[str], place: str) -> Iterator[Finding]:
         yield Finding("results", place, f"it holds {name[:_SHOWN]!r}, which follows from no episode")
 
 
-def usage_findings(submission: Submission) -> Iterator[Finding]:
+def _usage_findings(submission: Submission) -> Iterator[Finding]:
     """Yield totals of tokens, calls and costs that are not the sum over the episodes."""
     rows = sorted(submission.episodes, key=key_of)
     try:
@@ -126,7 +126,7 @@ def _verifier_findings(submission: Submission) -> Iterator[Finding]:
         yield Finding("usage", place, f"it is {told.get('usage')}, expected {expected}"[:300])
 
 
-def table_findings(told: Numbers, found: Mapping[str, EvaluationResult], place: str) -> Iterator[Finding]:
+def _table_findings(told: Numbers, found: Mapping[str, EvaluationResult], place: str) -> Iterator[Finding]:
     """Compare a table of environments with what the episodes give."""
     for label in sorted(told.keys() | found.keys()):
         where = f"{place}, {label}"
@@ -194,7 +194,7 @@ def _normalised_findings(told: Numbers) -> Iterator[Finding]:
             yield Finding("normalised", finding.place, finding.message)
 
 
-def baseline_findings(submission: Submission) -> Iterator[Finding]:
+def _baseline_findings(submission: Submission) -> Iterator[Finding]:
     """Yield numbers of a baseline that do not follow from its episodes, or episodes that it lacks."""
     environments = submission.config["environments"]
     asked = sum(len(each["seeds"]) for each in environments) * submission.config["repeats"]
@@ -219,7 +219,7 @@ def baseline_findings(submission: Submission) -> Iterator[Finding]:
         found = {each["label"]: summarise_records(each["env"], in_order(rows, each["label"])) for each in environments}
         metric = submission.config["suite"]["metric"]
         mean = as_json(equal_weight_mean([getattr(result, metric) for result in found.values()]))
-        numbers = [*table_findings(told["environments"], found, place)]
+        numbers = [*_table_findings(told["environments"], found, place)]
         for finding in [*numbers, *compared(told.get("mean"), mean, f"{place}, mean")]:
             yield Finding("baseline", finding.place, finding.message)
 
@@ -240,5 +240,5 @@ def played_baseline_findings(submission: Submission, suite: Suite) -> Iterator[F
             again = EvaluationRun(plan, agent, name).run().result
             found = {entry.label: result for entry, result in zip(suite.entries, again.results, strict=True)}
             told = submission.results["baselines"][name]["environments"]
-            for finding in table_findings(told, found, f"{FILE}, baseline {name}, played again"):
+            for finding in _table_findings(told, found, f"{FILE}, baseline {name}, played again"):
                 yield Finding("baseline", finding.place, finding.message)

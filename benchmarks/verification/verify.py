@@ -51,7 +51,7 @@ from turngym.types import StrPath
 
 Label = Literal["rejected", "self-reported", "partly replayed", "replayed"]
 
-CHECKS: Mapping[str, Callable[[Submission], Iterator[Finding]]] = {
+_CHECKS: Mapping[str, Callable[[Submission], Iterator[Finding]]] = {
     "dates": date_findings,
     "suite": suite_findings,
     "seeds": seed_findings,
@@ -149,7 +149,7 @@ def verify(path: StrPath, *, replay: float = 0.05, seed: int | None = None, base
     if submission is None:
         findings = [Finding("schema", each.place, each.message) for each in problems]
         return Verification(folder, "rejected", tuple(findings), seed=seed)
-    findings = [finding for check in CHECKS.values() for finding in check(submission)]
+    findings = [finding for check in _CHECKS.values() for finding in check(submission)]
     told = [*notes(submission), *([] if findings else task_notes(submission))]
     label: Label = "self-reported"
     replayed, claims, claims_replayed = 0, 0, 0

@@ -202,7 +202,7 @@ class NumericEnv(gymnasium.Wrapper[NDArray[Any], Any, Any, str], RecordConstruct
         super().__init__(env)
         self.view = NumericView(encoding, features, source)
         self.observation_space = self.view.space(env.observation_space)
-        self.menu = Menu.of(actions, lambda: seen_actions(env))
+        self.menu = Menu.of(actions, lambda: _seen_actions(env))
         self.action_space = Discrete(self.menu.places)
         self._legal: Sequence[str] = ()
 
@@ -228,7 +228,7 @@ class NumericEnv(gymnasium.Wrapper[NDArray[Any], Any, Any, str], RecordConstruct
         return self.menu.mask(self._legal)
 
 
-def seen_actions(env: gymnasium.Env[Any, str]) -> Iterator[Sequence[str]]:
+def _seen_actions(env: gymnasium.Env[Any, str]) -> Iterator[Sequence[str]]:
     """Play random episodes of fixed seeds, and yield the legal actions of every turn."""
     for episode in range(_TRIED_EPISODES):
         _, info = env.reset(seed=episode)

@@ -18,7 +18,7 @@ from turngym.envs.checks.case import Case, begin, follow
 from turngym.envs.checks.rule import Skipped
 from turngym.system.scratch import scratch_root
 
-ClockKind: TypeAlias = Literal["", "shifted", "frozen"]
+_ClockKind: TypeAlias = Literal["", "shifted", "frozen"]
 _TIMEOUT_SECONDS = 300.0
 _OTHER_VALUE = "7"
 
@@ -35,7 +35,7 @@ class Setting:
     """
 
     hash_seed: str = "1"
-    clock: ClockKind = ""
+    clock: _ClockKind = ""
     variables: tuple[str, ...] = ()
     twice: bool = False
 

@@ -27,7 +27,7 @@ REUSABLE = (*REPEATABLE, "seed-binds", "reset-forgets")
 _FRAMEWORK = ("turngym.envs.core", "turngym.envs.pictures", "gymnasium.core", "builtins", "typing", "abc")
 
 
-def author_classes(env: Env) -> Iterator[type]:
+def _author_classes(env: Env) -> Iterator[type]:
     """Yield the classes of an environment and its wrappers that are not the framework's."""
     layers = [env]
     while isinstance(layers[-1], gymnasium.Wrapper):
@@ -39,7 +39,7 @@ def author_classes(env: Env) -> Iterator[type]:
 def generators(env: Env) -> dict[str, Any]:
     """Return name -> generator for the generators that all copies share: those of modules and classes."""
     found: dict[str, Any] = {}
-    for kind in author_classes(env):
+    for kind in _author_classes(env):
         places = {kind.__module__: vars(sys.modules.get(kind.__module__, object)), kind.__qualname__: vars(kind)}
         for place, names in places.items():
             for name, value in dict(names).items():

@@ -13,7 +13,7 @@ Kind: TypeAlias = Literal[
 ]
 Point: TypeAlias = tuple[int, int]
 LONGEST_TEXT = 2000
-MOST_CLICKS = 20
+_MOST_CLICKS = 20
 FORMAT = """click X Y             press the left button at a point of the screen; double_click X Y, right_click X Y
 move X Y              move the mouse there
 drag X Y to X Y       press at one point and release at another
@@ -83,7 +83,7 @@ def read(text: str) -> Action | None:
     if found := _SCROLL.fullmatch(text):
         times = int(found[4] or 3)
         at = _point(found[1], found[2])
-        return Action("scroll", at, text=found[3].lower(), times=times) if 1 <= times <= MOST_CLICKS else None
+        return Action("scroll", at, text=found[3].lower(), times=times) if 1 <= times <= _MOST_CLICKS else None
     if found := _TYPE.fullmatch(text):
         typed = _unquoted(found[1])
         return Action("type", text=typed) if typed and all(keysym(each) is not None for each in typed) else None

@@ -30,9 +30,9 @@ from turngym.envs.desktop.screen import Screen, Unresponsive
 
 DISPLAY = ":0"
 SOCKET = Path("/tmp/.X11-unix/X0")
-SCREEN = Path("/screen")
-FRAME = SCREEN / "Xvfb_screen0"
-KEPT = {Path("/tmp"): (".X11-unix", ".X0-lock"), SCREEN: (FRAME.name,)}
+_SCREEN = Path("/screen")
+FRAME = _SCREEN / "Xvfb_screen0"
+KEPT = {Path("/tmp"): (".X11-unix", ".X0-lock"), _SCREEN: (FRAME.name,)}
 """Other folders that programs can write to -> what stays there between episodes."""
 _LONGEST_TABLE = 100_000
 
@@ -252,7 +252,7 @@ def answer(desktop: Desktop, command: Mapping[str, Any]) -> dict[str, Any]:
     return desktop.look()
 
 
-def end_with(descriptor: int) -> None:
+def _end_with(descriptor: int) -> None:
     """End this process, and the sandbox with it, when the other end of a pipe is closed."""
     watch = select.poll()
     watch.register(descriptor, select.POLLHUP | select.POLLERR)
@@ -264,7 +264,7 @@ def main() -> None:
     """Serve until the input ends."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    threading.Thread(target=end_with, args=(0,), daemon=True).start()
+    threading.Thread(target=_end_with, args=(0,), daemon=True).start()
     desktop = None
     for line in sys.stdin:
         command = json.loads(line)

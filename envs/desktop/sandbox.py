@@ -24,7 +24,7 @@ PACKAGES = {
 }
 """Program -> Debian package."""
 FONT = Path("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf")
-APT = f"apt-get install --no-install-recommends {' '.join(PACKAGES.values())} fonts-dejavu-core"
+_APT = f"apt-get install --no-install-recommends {' '.join(PACKAGES.values())} fonts-dejavu-core"
 _MODULES = ("inside", "keys", "rest", "screen")
 _SETTINGS = Path(__file__).parent / "data"
 _FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libexec", "share")
@@ -69,7 +69,7 @@ def require_programs(feature: str) -> None:
     missing = [program for program in PACKAGES if shutil.which(program) is None]
     if not FONT.exists():
         missing.append("the font DejaVu Sans")
-    fixes = [APT] if missing else []
+    fixes = [_APT] if missing else []
     if not all(map(importlib.util.find_spec, ("Xlib", "six"))):
         missing.append("the package python-xlib")
         fixes.append('pip install "turngym[desktop]"')

@@ -22,7 +22,7 @@ from turngym.envs.household.world import (
 )
 from turngym.errors import ConfigError
 
-ABILITIES = ("pickupable", "cleanable", "heatable", "coolable", "sliceable", "toggleable", "isreceptacleobject")
+_ABILITIES = ("pickupable", "cleanable", "heatable", "coolable", "sliceable", "toggleable", "isreceptacleobject")
 _MARKS = {"isclean": "clean", "ishot": "hot", "iscool": "cool", "issliced": "sliced", "istoggled": "on"}
 _FACT = re.compile(r"\(\s*(\w+)\s+([^\s()]+)(?:\s+([^\s()]+))?\s*\)")
 _GOAL_KIND = {"istoggled": LOOK, "isclean": CLEAN, "ishot": HEAT, "iscool": COOL, "=": TWO}
@@ -132,7 +132,7 @@ def _world(facts: dict[str, list[tuple[str, str]]], goal: Goal, task: str) -> Wo
     thing_number = {each: number for number, each in enumerate(thing_ids)}
     types = {each: short(type_name) for each, type_name in facts["receptacletype"]}
     openable = {each for each, _ in facts.get("openable", ())}
-    able = {ability: {each for each, _ in facts.get(ability, ())} for ability in ABILITIES}
+    able = {ability: {each for each, _ in facts.get(ability, ())} for ability in _ABILITIES}
     nested = facts.get("inreceptacleobject", ())
     thing_types = {each: short(type_name) for each, type_name in facts["objecttype"]}
     return World(

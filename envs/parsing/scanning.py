@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 _BRACE = re.compile(r"[{}]")
-FENCE = "```"
+_FENCE = "```"
 
 
 class Element(NamedTuple):
@@ -130,6 +130,6 @@ def unfenced(text: str, languages: Iterable[str] = ()) -> str:
     'print(1)\n'
     """
     whole = text.strip()
-    head, line_end, rest = whole.removeprefix(FENCE).partition("\n")
-    is_fenced = whole.startswith(FENCE) and bool(line_end) and rest.endswith(FENCE)
-    return rest.removesuffix(FENCE) if is_fenced and head.rstrip(" \t") in ("", *languages) else text
+    head, line_end, rest = whole.removeprefix(_FENCE).partition("\n")
+    is_fenced = whole.startswith(_FENCE) and bool(line_end) and rest.endswith(_FENCE)
+    return rest.removesuffix(_FENCE) if is_fenced and head.rstrip(" \t") in ("", *languages) else text

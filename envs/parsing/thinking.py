@@ -33,7 +33,7 @@ MARKS: tuple[tuple[str, str], ...] = (
 )
 """Marks around thinking: Qwen, DeepSeek, GLM and others; Magistral; Seed; Kimi-VL; EXAONE; Gemma; Command;
 OpenThinker; Apertus; gpt-oss; and two that prompts ask for."""
-MOST_THOUGHTS = 64
+_MOST_THOUGHTS = 64
 """Thoughts of an answer, where calls or actions are looked for between them, after which the rest is thinking."""
 _ALSO_ENDS_OTHERS = "<|end|>"
 _HEADERS = re.compile(
@@ -119,7 +119,7 @@ class Thinking:
         """Return the first element outside of thinking; marks inside of an element belong to its content."""
         place = 0
         for number, (start, end) in enumerate(self.spans(text, partial(elements, names=names))):
-            if (found := first_element(text[place:], names)) is None or number == MOST_THOUGHTS:
+            if (found := first_element(text[place:], names)) is None or number == _MOST_THOUGHTS:
                 return None
             if found.start < start - place:
                 return found._replace(start=found.start + place)
@@ -156,7 +156,7 @@ class Thinking:
                     seek = opening.end()
                     continue
             number += known.is_read
-            is_last = stop < 0 or number > MOST_THOUGHTS
+            is_last = stop < 0 or number > _MOST_THOUGHTS
             place = seek = len(text) if is_last else stop + len(close)
             known.restart(place)
             yield start, place

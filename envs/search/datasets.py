@@ -100,7 +100,7 @@ def _filled(steps: Sequence[Any]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=2)
-def read_corpus(folder: str, name: str) -> tuple[Document, ...]:
+def _read_corpus(folder: str, name: str) -> tuple[Document, ...]:
     """Return the passages of a corpus.
 
     Raises:
@@ -108,7 +108,7 @@ def read_corpus(folder: str, name: str) -> tuple[Document, ...]:
         MissingExtra: It is one for the package ``datasets``, which is not installed.
     """
     if not name.startswith(PREFIX):
-        return read_documents(corpus_file(Path(folder).expanduser(), name))
+        return read_documents(_corpus_file(Path(folder).expanduser(), name))
     try:
         return tuple(map(document_of, read_rows(name, "train")))
     except (KeyError, TypeError, AttributeError) as error:
@@ -122,7 +122,7 @@ def by_id(folder: str, name: str) -> Mapping[str, Document]:
     Raises:
         ConfigError: It is not there, or damaged.
     """
-    return {document.id: document for document in read_corpus(folder, name)}
+    return {document.id: document for document in _read_corpus(folder, name)}
 
 
 @lru_cache(maxsize=2)
@@ -132,10 +132,10 @@ def open_corpus(folder: str, name: str, engine: str) -> LocalRetriever:
     Raises:
         ConfigError: It is not there, or damaged.
     """
-    return make_retriever(read_corpus(folder, name), engine)
+    return make_retriever(_read_corpus(folder, name), engine)
 
 
-def corpus_file(folder: Path, name: str) -> Path:
+def _corpus_file(folder: Path, name: str) -> Path:
     """Return the file of a corpus.
 
     Raises:

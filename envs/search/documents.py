@@ -71,10 +71,10 @@ def read_documents(path: Path) -> tuple[Document, ...]:
     Raises:
         ConfigError: The file is missing or damaged.
     """
-    return tuple(stream_documents(path))
+    return tuple(_stream_documents(path))
 
 
-def stream_documents(path: Path) -> Iterator[Document]:
+def _stream_documents(path: Path) -> Iterator[Document]:
     """Yield the passages of a corpus that need not fit into memory, in the forms of :func:`read_documents`.
 
     Raises:

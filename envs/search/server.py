@@ -16,9 +16,9 @@ from turngym.envs.search.retriever import Retriever
 from turngym.web.json_server import JsonHandler, JsonServer
 
 LARGEST_REQUEST = 4 * 2**20
-MOST_QUERIES = 1024
-MOST_PASSAGES = 100
-MOST_IN_ALL = 16384
+_MOST_QUERIES = 1024
+_MOST_PASSAGES = 100
+_MOST_IN_ALL = 16384
 """Passages of one answer; while it is written, nothing else is answered."""
 
 
@@ -84,14 +84,14 @@ def read_request(body: bytes) -> tuple[list[str], int, bool]:
     queries = content.get("queries") if isinstance(content, dict) else None
     if not isinstance(queries, list) or not all(isinstance(query, str) for query in queries):
         raise BadRequest('the body needs "queries", a list of texts')
-    if len(queries) > MOST_QUERIES:
-        raise BadRequest(f"at most {MOST_QUERIES} queries a request, got {len(queries)}")
+    if len(queries) > _MOST_QUERIES:
+        raise BadRequest(f"at most {_MOST_QUERIES} queries a request, got {len(queries)}")
     top_k = content.get("topk")
     top_k = 3 if top_k is None else top_k
-    if isinstance(top_k, bool) or not isinstance(top_k, int) or not 1 <= top_k <= MOST_PASSAGES:
-        raise BadRequest(f'"topk" is a whole number from 1 to {MOST_PASSAGES}, got {top_k!r}')
-    if len(queries) * top_k > MOST_IN_ALL:
-        raise BadRequest(f'at most {MOST_IN_ALL} passages a request, got {len(queries)} queries with "topk" {top_k}')
+    if isinstance(top_k, bool) or not isinstance(top_k, int) or not 1 <= top_k <= _MOST_PASSAGES:
+        raise BadRequest(f'"topk" is a whole number from 1 to {_MOST_PASSAGES}, got {top_k!r}')
+    if len(queries) * top_k > _MOST_IN_ALL:
+        raise BadRequest(f'at most {_MOST_IN_ALL} passages a request, got {len(queries)} queries with "topk" {top_k}')
     return queries, top_k, content.get("return_scores") is True
 
 

@@ -15,7 +15,7 @@ from turngym.seeding import stream
 
 SHARES = {"person": 0.36, "city": 0.12, "country": 0.03, "work": 0.3, "university": 0.07, "event": 0.12}
 """Share of each kind among the things of a world."""
-CREATORS = "creators"
+_CREATORS = "creators"
 """A third of the people has created all works, so that many have created several."""
 _YEARS = {
     "birth year": (1700, 1990),
@@ -100,7 +100,7 @@ def make_world(size: int, seed: int) -> World:
     things = _things(generator, size)
     groups = {kind: [thing for thing in things.values() if thing.kind == kind] for kind in SHARES}
     people = groups["person"]
-    groups[CREATORS] = people[: max(1, len(people) // 3)]
+    groups[_CREATORS] = people[: max(1, len(people) // 3)]
     _marry(generator, people)
     for thing in things.values():
         _give_facts(generator, thing, groups)
@@ -161,7 +161,7 @@ def _give_facts(generator: np.random.Generator, thing: Thing, groups: Mapping[st
             values = words.VALUES[relation.to]
             thing.facts[name] = values[int(generator.integers(len(values)))]
         else:
-            others = groups[CREATORS if name == "creator" else relation.to]
+            others = groups[_CREATORS if name == "creator" else relation.to]
             thing.facts[name] = others[int(generator.integers(len(others)))].name
 
 

@@ -22,10 +22,10 @@ from turngym.system.processes import own_memory_mib
 
 T = TypeVar("T")
 HEAP_MEGABYTES = 128
-SEATS = 8
+_SEATS = 8
 SEATS_VARIABLE = "TURNGYM_ENVS_PER_JAVA"
-CALL_TIMEOUT_SECONDS = 120.0
-PATIENT_TIMEOUT_SECONDS = 1200.0
+_CALL_TIMEOUT_SECONDS = 120.0
+_PATIENT_TIMEOUT_SECONDS = 1200.0
 START_SECONDS = 120.0
 HANG_SECONDS = 60.0
 _OPTIONS = (
@@ -124,7 +124,7 @@ class JavaProcess:
                     enable_memory_management=False,  # else the garbage collector calls Java, which may be gone by then
                 )
             )
-            for seconds in (CALL_TIMEOUT_SECONDS, PATIENT_TIMEOUT_SECONDS)
+            for seconds in (_CALL_TIMEOUT_SECONDS, _PATIENT_TIMEOUT_SECONDS)
         ]
         for gateway in gateways:
             client = gateway._gateway_client
@@ -285,7 +285,7 @@ def java_pool(
     with _guard:
         pool = _pools.get(key)
         if pool is None or pool.process != os.getpid():
-            seats = os.environ.get(SEATS_VARIABLE, str(SEATS))
+            seats = os.environ.get(SEATS_VARIABLE, str(_SEATS))
             if not seats.isdecimal() or int(seats) < 1:
                 raise ConfigError(f"{SEATS_VARIABLE} must be a number of at least 1, got {seats!r}.")
             start = functools.partial(JavaProcess, feature, jar, heap_megabytes, options)
@@ -293,7 +293,7 @@ def java_pool(
         return pool
 
 
-def java_pools() -> tuple[EnginePool[JavaProcess], ...]:
+def _java_pools() -> tuple[EnginePool[JavaProcess], ...]:
     """Return the pools of this process."""
     with _guard:
         return tuple(pool for pool in _pools.values() if pool.process == os.getpid())
@@ -301,7 +301,7 @@ def java_pools() -> tuple[EnginePool[JavaProcess], ...]:
 
 def close_java() -> None:
     """End all Java processes of this process; environments that still use one get :class:`JavaGone`."""
-    pools = java_pools()
+    pools = _java_pools()
     with _guard:
         _pools.clear()
     for pool in pools:

@@ -15,9 +15,9 @@ from turngym.seeding import stream_seed
 
 FRESH: Final = 0
 """No episode has started."""
-RUNNING: Final = 1
+_RUNNING: Final = 1
 ENDED: Final = 2
-STILLBORN: Final = 3
+_STILLBORN: Final = 3
 """The reset failed; the next step ends the episode."""
 
 
@@ -72,9 +72,9 @@ class Book:
     def step_op(self, slot: int, action: Any) -> Op:
         """Return the operation that ``action`` leads to, which may be a reset."""
         status = self.status[slot]
-        if status == RUNNING:
+        if status == _RUNNING:
             return "step", action
-        if status == STILLBORN:
+        if status == _STILLBORN:
             return "fail", self._broken[slot]
         if status == ENDED and self._mode is AutoresetMode.NEXT_STEP:
             return self.reset_op(slot)
@@ -103,7 +103,7 @@ class Book:
         self.resets += op[0] == "reset"
         self._replaced[slot] = False
         has_ended = op[0] == "restore" and result[4].get("success", -1) != -1
-        self.status[slot] = ENDED if has_ended else RUNNING
+        self.status[slot] = ENDED if has_ended else _RUNNING
 
     def _settle_fault(self, slot: int, op: Op, result: Result) -> Result:
         if result is REFUSED:
@@ -112,7 +112,7 @@ class Book:
         self.resets += op[0] == "reset"
         self._replaced[slot] = True
         self._broken[slot] = result[4]["fault"]
-        self.status[slot] = STILLBORN if op[0] == "reset" else ENDED
+        self.status[slot] = _STILLBORN if op[0] == "reset" else ENDED
         self.last[slot] = self._empty
         return (self._empty, *result[1:])
 

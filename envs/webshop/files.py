@@ -30,7 +30,7 @@ from turngym.seeding import stream
 
 PRODUCTS = ("webshop_documents_1k.jsonl", "items_shuffle.json", "items_shuffle_1000.json")
 INSTRUCTIONS = ("items_ins_v2_1000.json", "items_ins_v2.json")
-NOUNS = "nouns.json"
+_NOUNS = "nouns.json"
 _OPENERS: Mapping[str, Callable[..., Any]] = {"": open, ".gz": gzip.open, ".xz": lzma.open}
 _DAMAGES = (ValueError, KeyError, TypeError, AttributeError, OSError, EOFError, lzma.LZMAError)
 _MONEY = re.compile(r"\d[\d,]*\.?\d*")
@@ -151,7 +151,7 @@ def _instructions(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def _nouns(folder: Path) -> dict[str, list[str]]:
-    path = folder / NOUNS
+    path = folder / _NOUNS
     found: dict[str, list[str]] = json.loads(path.read_text("utf8")) if path.is_file() else {}
     return found
 

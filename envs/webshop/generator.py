@@ -11,7 +11,7 @@ from turngym.envs.webshop.shop_words import DEPARTMENTS, FEATURES, KINDS, REVIEW
 from turngym.seeding import stream
 
 _ALPHABET = "0123456789ABCDEFGHJKLMNPQRSTUVWXYZ"
-MOST_GOALS = 40
+_MOST_GOALS = 40
 """Goals of one product."""
 
 
@@ -94,7 +94,7 @@ def goals_of(product: Product, shop_seed: int) -> tuple[Goal, ...]:
     combinations = [
         dict(zip(product.options, values, strict=True)) for values in itertools.product(*product.options.values())
     ]
-    chosen = generator.permutation(len(combinations))[:MOST_GOALS].tolist()
+    chosen = generator.permutation(len(combinations))[:_MOST_GOALS].tolist()
     found = {}
     for place in chosen or [0]:
         attributes = _some(generator, product.attributes, int(generator.integers(1, 4)))

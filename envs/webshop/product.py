@@ -10,9 +10,9 @@ import numpy as np
 
 from turngym.seeding import stream
 
-NO_PRICE = 100.0
+_NO_PRICE = 100.0
 """Price of products without one."""
-CEILINGS = tuple(float(price) for price in range(10, 1000, 10))
+_CEILINGS = tuple(float(price) for price in range(10, 1000, 10))
 """The price ceilings that a goal may name."""
 
 
@@ -56,7 +56,7 @@ class Product:
         (3.5, 100.0)
         """
         if not self.prices:
-            return NO_PRICE
+            return _NO_PRICE
         low, high = min(self.prices), max(self.prices)
         return low if low == high else round(float(stream("webshop price", self.asin).uniform(low, high)), 2)
 
@@ -100,7 +100,7 @@ def draw_ceiling(generator: np.random.Generator, price: float) -> float:
     >>> draw_ceiling(np.random.default_rng(0), 985.0)
     inf
     """
-    above = [ceiling for ceiling in CEILINGS if ceiling > price][:4]
+    above = [ceiling for ceiling in _CEILINGS if ceiling > price][:4]
     if len(above) < 2:
         return float("inf")
     first, second = generator.permutation(len(above))[:2].tolist()

@@ -22,9 +22,9 @@ try:
 except ModuleNotFoundError as error:
     raise missing_extra("WebShop", "rapidfuzz", "webshop") from error
 
-THRESHOLD = 85
-LITTLE_OVERLAP = 0.1
-ENOUGH_OVERLAP = 0.2
+_THRESHOLD = 85
+_LITTLE_OVERLAP = 0.1
+_ENOUGH_OVERLAP = 0.2
 COLOURS = (
     "beige",
     "black",
@@ -102,7 +102,7 @@ def is_similar(first: str, second: str) -> bool:
     >>> is_similar("long lasting", "Long-lasting colour"), is_similar("long lasting", "long sleeve")
     (True, False)
     """
-    return round(token_set_ratio(first, second, processor=default_process)) > THRESHOLD
+    return round(token_set_ratio(first, second, processor=default_process)) > _THRESHOLD
 
 
 def base_colour(text: str) -> str:
@@ -114,7 +114,7 @@ def base_colour(text: str) -> str:
     return next((colour for colour in COLOURS if colour in text), text)
 
 
-def has_attribute(product: Product, attribute: str) -> bool:
+def _has_attribute(product: Product, attribute: str) -> bool:
     """Return whether a product has an attribute: its own similar one, or the words somewhere on its pages."""
     return any(is_similar(own, attribute) for own in product.attributes) or says(product, attribute)
 
@@ -140,7 +140,7 @@ def has_option(name: str, value: str, chosen: Iterable[str]) -> bool:
 def noun_overlap(product: Product, wanted: Product) -> float:
     """Return the share of the wanted title's nouns that the product's title has; 0.2 where it has none."""
     if not wanted.nouns:
-        return ENOUGH_OVERLAP
+        return _ENOUGH_OVERLAP
     return len(product.nouns & wanted.nouns) / len(wanted.nouns)
 
 
@@ -149,10 +149,10 @@ def type_factor(product: Product, wanted: Product) -> float:
     overlap = noun_overlap(product, wanted)
     if overlap == 0:
         return 0.0
-    if overlap < LITTLE_OVERLAP:
+    if overlap < _LITTLE_OVERLAP:
         return 0.1
     shared_categories = len(set(product.category) & set(wanted.category))
-    is_same = product.query == wanted.query or shared_categories >= 2 or overlap > ENOUGH_OVERLAP
+    is_same = product.query == wanted.query or shared_categories >= 2 or overlap > _ENOUGH_OVERLAP
     return 1.0 if is_same else 0.5
 
 
@@ -169,7 +169,7 @@ def reward(product: Product, chosen: Mapping[str, str], goal: Goal, wanted: Prod
     >>> reward(tea, {}, Goal("B1", "tea without caffeine", ("caffeine free",), {}, 20.0), tea).total
     1.0
     """
-    attributes = [has_attribute(product, attribute) for attribute in goal.attributes]
+    attributes = [_has_attribute(product, attribute) for attribute in goal.attributes]
     return _combine(product, attributes, chosen, goal, type_factor(product, wanted))
 
 

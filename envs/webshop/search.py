@@ -17,7 +17,7 @@ K1 = 0.9
 B = 0.4
 MOST_RESULTS = 50
 _WORD = re.compile(r"[a-z0-9]+")
-Postings: TypeAlias = tuple[NDArray[np.int32], NDArray[np.float32]]
+_Postings: TypeAlias = tuple[NDArray[np.int32], NDArray[np.float32]]
 
 
 def words(text: str) -> list[str]:
@@ -50,7 +50,7 @@ class Index:
                 places.append(number)
                 weights.append(times * (K1 + 1) / (times + norm[number]))
         total = len(documents)
-        self._postings: dict[str, Postings] = {
+        self._postings: dict[str, _Postings] = {
             word: (
                 np.array(places, dtype=np.int32),
                 np.array(weights, dtype=np.float32)

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from turngym.envs.multiagent.pettingzoo.aec import TableAEC
     from turngym.envs.multiagent.pettingzoo.parallel import TableParallel
 
-GAME_ID = "turngym/Werewolf-v0"
+_GAME_ID = "turngym/Werewolf-v0"
 _GAME = "turngym.envs.werewolf.game:Werewolf"
 
 SPECS = {
     "turngym/WerewolfSmall-v0": Spec(
         _GAME, {"num_seats": 5}, "Werewolf with 5 seats: one werewolf, a seer, a doctor and two villagers."
     ),
-    GAME_ID: Spec(_GAME, {}, "Werewolf with 7 seats: two werewolves, a seer, a doctor and three villagers."),
+    _GAME_ID: Spec(_GAME, {}, "Werewolf with 7 seats: two werewolves, a seer, a doctor and three villagers."),
     "turngym/WerewolfBidding-v0": Spec(
         _GAME, {"talk_protocol": "bidding"}, "Werewolf with 7 seats that bid for the right to speak."
     ),
@@ -43,7 +43,7 @@ def env(**options: Any) -> TableAEC:
     """
     from turngym.envs.multiagent.registration import make_aec
 
-    return make_aec(GAME_ID, **options)
+    return make_aec(_GAME_ID, **options)
 
 
 def parallel_env(**options: Any) -> TableParallel:
@@ -54,4 +54,4 @@ def parallel_env(**options: Any) -> TableParallel:
     """
     from turngym.envs.multiagent.registration import make_parallel
 
-    return make_parallel(GAME_ID, **options)
+    return make_parallel(_GAME_ID, **options)

@@ -27,7 +27,7 @@ _TUPLES = ("living", "_asking", "_pack", "candidates")
 _PAIRS = ("proposals", "ballots", "_spoken")
 _PLAIN = ("day", "_phase", "winner", "_turns_left", "_last_speech")
 _LISTS = ("roles", "_queue", "exiles", "checks", "_due", "_hits", "nights", "told")
-SKIP = "skip"
+_SKIP = "skip"
 """The action of a seer or doctor that has forfeited; nobody may choose it."""
 
 
@@ -138,7 +138,7 @@ class Werewolf(Course):
     def default(self, seat: int) -> str:
         """Return what a seat does that has forfeited: the first victim, no look, no protection, no vote, no word."""
         if self._phase == "night":
-            return self.legal_actions(seat)[0] if self.roles[seat] == WEREWOLF else SKIP
+            return self.legal_actions(seat)[0] if self.roles[seat] == WEREWOLF else _SKIP
         return _DEFAULTS[self._phase]
 
     # What is known about the game.

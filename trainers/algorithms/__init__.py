@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from turngym.trainers.core.algorithm import Algorithm
 
 ALGORITHMS: Registry[type[Algorithm[Any]]] = Registry("algorithm", "turngym.trainers.algorithms", extra="train")
-DEFAULT_BASE = "ppo"
+_DEFAULT_BASE = "ppo"
 
 
 def parts(name: str) -> tuple[tuple[str, type[Any]], ...]:
@@ -42,7 +42,7 @@ def _located(name: str) -> list[tuple[str, type[Algorithm[Any]]]]:
 
     found = [locate(part) for part in name.split("+")]
     if issubclass(found[0][1], Modifier):
-        found.insert(0, locate(DEFAULT_BASE))
+        found.insert(0, locate(_DEFAULT_BASE))
     for extra, method in found[1:]:
         if not issubclass(method, Modifier):
             raise ConfigError(
@@ -71,7 +71,9 @@ def build(name: str, configs: Mapping[str, Any] | None = None) -> Algorithm[Any]
     chosen = dict(configs or {})
     unknown = chosen.keys() - {first} - {part for part, _ in modifiers}
     if unknown:
-        raise ConfigError(f"{name!r} has no part {', '.join(sorted(unknown))} to configure. Parts: {part_names(name)}.")
+        raise ConfigError(
+            f"{name!r} has no part {', '.join(sorted(unknown))} to configure. Parts: {_part_names(name)}."
+        )
     algorithm = method(_config(method.Config, chosen.get(first, {})))
     for part, modifier in modifiers:
         assert issubclass(modifier, Modifier)  # nothing else was let through
@@ -91,7 +93,7 @@ def _config(config_class: type[Any], settings: Any) -> Any:
     return config_class(**settings)
 
 
-def part_names(name: str) -> str:
+def _part_names(name: str) -> str:
     """Return the parts of a composition as a list in words."""
     return ", ".join(part for part, _ in parts(name))
 
@@ -111,5 +113,5 @@ def check_group_size(algorithm: Algorithm[Any], group_size: int) -> None:
         name = next((key for key, item in ALGORITHMS.items() if item is type(base)), type(base).__name__)
         raise ConfigError(
             f"{name} compares the episodes of a group, got group_size=1. Pass group_size=2 or more, "
-            f"or an algorithm without groups such as {DEFAULT_BASE}."
+            f"or an algorithm without groups such as {_DEFAULT_BASE}."
         )

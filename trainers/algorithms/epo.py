@@ -29,7 +29,7 @@ from turngym.trainers.core.turn_table import TurnTable
 
 Form: TypeAlias = Literal["hinge", "indicator", "released"]
 Level: TypeAlias = Literal["token", "turn"]
-RELEASED_ITERATIONS = 150
+_RELEASED_ITERATIONS = 150
 """The released code's schedule has this length whatever the length of the training."""
 
 
@@ -126,7 +126,7 @@ class EPO(Modifier[EPOConfig]):
         entropy = sampled(required(inputs.entropy, "entropy"), inputs)
         if self.config.form == "released":
             penalty, over = self._released_penalty(entropy, inputs), "token"
-            beta = F.released_smoothing_weight(self._iteration, RELEASED_ITERATIONS)
+            beta = F.released_smoothing_weight(self._iteration, _RELEASED_ITERATIONS)
             positions = self._position_metrics(entropy.detach(), inputs)
         else:
             penalty, over = sampled(self._penalty(entropy), inputs), "nested"

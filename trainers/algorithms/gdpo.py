@@ -30,7 +30,7 @@ from turngym.trainers.core.turn_table import TurnTable
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-WhitenOver: TypeAlias = Literal["token", "trajectory"]
+_WhitenOver: TypeAlias = Literal["token", "trajectory"]
 REWARD, VALID = "reward", "valid_actions"
 
 
@@ -45,7 +45,7 @@ class GDPOConfig(OutcomeConfig):
     """1 for the sample standard deviation, 0 for the population's."""
     epsilon: float = 1e-6
     """Added to the standard deviation of a part."""
-    whiten_over: WhitenOver = "token"
+    whiten_over: _WhitenOver = "token"
     """Unit of the final normalisation: a token, so that long episodes weigh more, or a trajectory."""
     batch_epsilon: float = 1e-4
     """Added to the standard deviation over trajectories."""
@@ -55,7 +55,7 @@ class GDPOConfig(OutcomeConfig):
         within("ddof", self.ddof, 0, 1)
         within("epsilon", self.epsilon, 0)
         within("batch_epsilon", self.batch_epsilon, 0)
-        one_of("whiten_over", self.whiten_over, get_args(WhitenOver))
+        one_of("whiten_over", self.whiten_over, get_args(_WhitenOver))
         read_weights(self.weights)
 
 

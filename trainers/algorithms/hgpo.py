@@ -74,7 +74,7 @@ def history_keys(table: TurnTable, depth: int) -> list[Int[Tensor, "turn"]]:
     return keys
 
 
-def level_advantages(
+def _level_advantages(
     returns: Float[Tensor, "turn"], keys: Int[Tensor, "turn"], *, scale_by_std: bool, epsilon: float
 ) -> Float[Tensor, "turn"]:
     """Return each turn's return among those of its key, 0 if the key is negative or not shared."""
@@ -101,7 +101,7 @@ class HGPO(OutcomeMethod[HGPOConfig]):
         config, scale = self.config, self.config.mode == "mean_std_norm"
         returns = step_returns(table, gamma=config.gamma)
         levels = [
-            level_advantages(returns, keys, scale_by_std=scale, epsilon=config.epsilon)
+            _level_advantages(returns, keys, scale_by_std=scale, epsilon=config.epsilon)
             for keys in history_keys(table, config.history + 1)
         ]
         weights = [(k + config.weight_offset) ** config.alpha for k in range(1, len(levels) + 1)]

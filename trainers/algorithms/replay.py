@@ -25,7 +25,7 @@ from turngym.trainers.core.algorithm import Algorithm, Credit, Rollout
 from turngym.trainers.core.columns import with_columns, without_counts
 from turngym.trainers.core.turn_table import TurnTable, usable
 
-ReplayMode: TypeAlias = Literal["failed_groups", "own_groups"]
+_ReplayMode: TypeAlias = Literal["failed_groups", "own_groups"]
 Group: TypeAlias = list[Trajectory]
 
 
@@ -33,7 +33,7 @@ Group: TypeAlias = list[Trajectory]
 class ReplayConfig:
     """Settings of the replay of successful episodes."""
 
-    mode: ReplayMode = "own_groups"
+    mode: _ReplayMode = "own_groups"
     """Put a success of the same task instance into groups that failed as a whole, or replay it with its own group."""
     capacity: int = 64
     """Successes, or groups with one, that are kept; the oldest go first."""
@@ -43,7 +43,7 @@ class ReplayConfig:
     """Iterations after which one is forgotten."""
 
     def __post_init__(self) -> None:
-        one_of("mode", self.mode, get_args(ReplayMode))
+        one_of("mode", self.mode, get_args(_ReplayMode))
         within("capacity", self.capacity, 1)
         within("per_iteration", self.per_iteration, 0)
         within("max_staleness", self.max_staleness, 1)

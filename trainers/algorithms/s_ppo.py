@@ -20,7 +20,7 @@ from turngym.trainers.algorithms.base.clipped import one_of, within
 from turngym.trainers.algorithms.base.modifier import Modifier, logged
 from turngym.trainers.core.algorithm import Gradients, LossInputs, LossOutput, Term
 
-Normaliser: TypeAlias = Literal["at_least_one", "raw"]
+_Normaliser: TypeAlias = Literal["at_least_one", "raw"]
 PROBE = "clipping_bias"
 
 
@@ -28,13 +28,13 @@ PROBE = "clipping_bias"
 class SPPOConfig:
     """Settings of the clipping-bias correction."""
 
-    normaliser: Normaliser = "at_least_one"
+    normaliser: _Normaliser = "at_least_one"
     """Divide by max(1, norm of the clipped part), which never enlarges the gradient, or by the raw norm."""
     trigger: float = 0.0
     """The correction applies only where the clip fraction is above this."""
 
     def __post_init__(self) -> None:
-        one_of("normaliser", self.normaliser, get_args(Normaliser))
+        one_of("normaliser", self.normaliser, get_args(_Normaliser))
         within("trigger", self.trigger, 0, 1)
 
 

@@ -23,7 +23,7 @@ from turngym.trainers.algorithms.ppo import last_tokens
 from turngym.trainers.core.algorithm import Credit, LossInputs, Normalisation
 from turngym.trainers.core.turn_table import TurnTable
 
-ValuePosition: TypeAlias = Literal["turn_start", "turn_end"]
+_ValuePosition: TypeAlias = Literal["turn_start", "turn_end"]
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,12 @@ class TurnPPOConfig(CriticConfig):
     """Level of the importance ratio; the paper uses the product over the turn."""
     normalisation: Normalisation = "trajectory"
     """Over what the policy loss is averaged, once each turn's surrogate is shared out among its tokens."""
-    value_position: ValuePosition = "turn_start"
+    value_position: _ValuePosition = "turn_start"
     """Position of the critic's value: before the turn's first token, or before its last one."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of("value_position", self.value_position, get_args(ValuePosition))
+        one_of("value_position", self.value_position, get_args(_ValuePosition))
 
 
 @ALGORITHMS.register("turn_ppo")

@@ -36,7 +36,7 @@ def kept(trajectories: Sequence[Trajectory], on_context: OnContext) -> list[Traj
     return [each for each in usable(trajectories) if on_context != "drop" or not did_not_fit(each)]
 
 
-def is_unfinished(trajectory: Trajectory) -> bool:
+def _is_unfinished(trajectory: Trajectory) -> bool:
     """Return whether an episode was cut off for another reason than a prompt that did not fit."""
     return trajectory.truncated and not trajectory.terminated and not did_not_fit(trajectory)
 
@@ -54,7 +54,7 @@ def masked(table: TurnTable, trajectories: Sequence[Trajectory], exclusion: Excl
     marks = []
     for each in trajectories:
         whole = (exclusion.on_context == "mask" and did_not_fit(each)) or (
-            exclusion.on_truncated == "mask" and is_unfinished(each)
+            exclusion.on_truncated == "mask" and _is_unfinished(each)
         )
         marks += [whole or (exclusion.on_overlong == "mask" and turn.cut_off) for turn in each.turns]
     return replace(table, masked=torch.tensor(marks, dtype=torch.bool))
@@ -75,7 +75,7 @@ def exclusion_metrics(trajectories: Sequence[Trajectory], exclusion: Exclusion) 
     """Return how many episodes and turns are not in the loss because they were cut off."""
     used = kept(trajectories, exclusion.on_context)
     overlong = sum(turn.cut_off for each in used for turn in each.turns) if exclusion.on_overlong == "mask" else 0
-    unfinished = sum(map(is_unfinished, used)) if exclusion.on_truncated == "mask" else 0
+    unfinished = sum(map(_is_unfinished, used)) if exclusion.on_truncated == "mask" else 0
     return {
         **context_metrics(trajectories, exclusion.on_context),
         "train/truncated_not_in_loss": float(unfinished),

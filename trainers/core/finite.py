@@ -38,7 +38,7 @@ def place_of(trajectory: Trajectory, turn: int) -> dict[str, Any]:
     }
 
 
-def place_of_row(kept: Sequence[Trajectory], row: int) -> dict[str, Any]:
+def _place_of_row(kept: Sequence[Trajectory], row: int) -> dict[str, Any]:
     """Return the facts about a turn of the turn table of these trajectories."""
     for trajectory in kept:
         if row < len(trajectory.turns):
@@ -104,7 +104,7 @@ def check_advantages(advantages: Tensor, table: TurnTable, kept: Sequence[Trajec
     if len(bad):
         token = int(bad[0])
         where = {
-            **place_of_row(kept, int(table.token_turn[token])),
+            **_place_of_row(kept, int(table.token_turn[token])),
             "value": str(float(advantages[token])),
             "tokens": len(bad),
         }
@@ -138,11 +138,11 @@ def located(error: DivergenceError, kept: Sequence[Trajectory]) -> DivergenceErr
     """Return the error with the facts about its turn, if it names one."""
     row = error.where.pop("row", None)
     if isinstance(row, int):
-        error.where = {**place_of_row(kept, row), **error.where}
+        error.where = {**_place_of_row(kept, row), **error.where}
     return error
 
 
-def first_bad(named: Mapping[str, Tensor]) -> str:
+def _first_bad(named: Mapping[str, Tensor]) -> str:
     """Return the name of the first tensor with an entry that is not finite; empty if there is none."""
     if not named:
         return ""
@@ -164,7 +164,7 @@ def check_weights(modules: Mapping[str, nn.Module]) -> None:
         DivergenceError: One is not; it names the parameter.
     """
     named = {f"{key}.{name}": p for key, module in modules.items() for name, p in module.named_parameters()}
-    bad = first_bad({name: parameter for name, parameter in named.items() if parameter.requires_grad})
+    bad = _first_bad({name: parameter for name, parameter in named.items() if parameter.requires_grad})
     if bad:
         raise DivergenceError(
             "a weight is not finite after the update: lower the learning rate, or look at the last metrics.",
@@ -182,5 +182,5 @@ def bad_gradient(gradients: Mapping[str, Tensor]) -> DivergenceError:
     return DivergenceError(
         "a gradient is not finite: lower the learning rate, or look at the last metrics.",
         "gradient",
-        {"parameter": first_bad(gradients)},
+        {"parameter": _first_bad(gradients)},
     )

@@ -10,11 +10,11 @@ from turngym.options import Amount, Natural, Options, Positive, Rate, at_least, 
 
 LayoutName: TypeAlias = Literal["rows", "packed", "tree"]
 OnContext: TypeAlias = Literal["train", "mask", "drop"]
-OnCutOff: TypeAlias = Literal["train", "mask"]
+_OnCutOff: TypeAlias = Literal["train", "mask"]
 OldLogprobs: TypeAlias = Literal["sampler", "trainer"]
-ScheduleName: TypeAlias = Literal["constant", "linear", "cosine"]
-OptimizerName: TypeAlias = Literal["adamw", "adamw_8bit"]
-ShardingName: TypeAlias = Literal["none", "full"]
+_ScheduleName: TypeAlias = Literal["constant", "linear", "cosine"]
+_OptimizerName: TypeAlias = Literal["adamw", "adamw_8bit"]
+_ShardingName: TypeAlias = Literal["none", "full"]
 _Beta: TypeAlias = Annotated[float, at_least(0), below(1)]
 _DEFAULT_TOKENS: Mapping[str, tuple[int, int]] = {"rows": (2048, 16_384), "packed": (1024, 8192), "tree": (1024, 4096)}
 """Layout -> tokens on a CPU, and on other devices."""
@@ -36,8 +36,8 @@ class Exclusion(NamedTuple):
     """Handling of truncated episodes and completions; see :class:`UpdateConfig`."""
 
     on_context: OnContext = "train"
-    on_truncated: OnCutOff = "train"
-    on_overlong: OnCutOff = "train"
+    on_truncated: _OnCutOff = "train"
+    on_overlong: _OnCutOff = "train"
 
 
 EVERYTHING = Exclusion()
@@ -90,8 +90,8 @@ class UpdateConfig(Options):
     learning_rate: Rate = 3e-4
     critic_learning_rate: Rate = 1e-3
     warmup_updates: Natural = 0
-    schedule: ScheduleName = "constant"
-    optimizer: OptimizerName = "adamw"
+    schedule: _ScheduleName = "constant"
+    optimizer: _OptimizerName = "adamw"
     beta1: _Beta = 0.9
     beta2: _Beta = 0.99
     epsilon: Rate = 1e-8
@@ -104,10 +104,10 @@ class UpdateConfig(Options):
     max_micro_batch_tokens: Natural = 0
     layout: LayoutName = "rows"
     gradient_checkpointing: bool = False
-    sharding: ShardingName = "none"
+    sharding: _ShardingName = "none"
     on_context: OnContext = "train"
-    on_truncated: OnCutOff = "train"
-    on_overlong: OnCutOff = "train"
+    on_truncated: _OnCutOff = "train"
+    on_overlong: _OnCutOff = "train"
     old_logprobs: OldLogprobs = "sampler"
 
     def check(self) -> None:

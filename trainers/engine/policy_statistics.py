@@ -15,7 +15,7 @@ from turngym.trainers.core.algorithm import LossInputs
 from turngym.trainers.core.turn_table import TurnTable
 from turngym.trainers.engine.ranks import SINGLE, Ranks
 
-TURN_BUCKETS = ((1, 1), (2, 2), (3, 4), (5, 8), (9, 16), (17, 32), (33, None))
+_TURN_BUCKETS = ((1, 1), (2, 2), (3, 4), (5, 8), (9, 16), (17, 32), (33, None))
 """First and last turn of each bucket, counted from 1, that entropies are logged by."""
 
 
@@ -56,7 +56,7 @@ def table_metrics(table: TurnTable) -> dict[str, float]:
         "entropy_first_turn": fresh & (position == 1),
         "entropy_last_turn": fresh & last,
     }
-    for first, end in TURN_BUCKETS:
+    for first, end in _TURN_BUCKETS:
         inside = (position >= first) & (position <= (end or position))
         chosen[f"entropy_{bucket_name(first, end)}"] = fresh & inside
     return metrics | {f"policy/{name}": _mean(surprisal[mask]) for name, mask in chosen.items() if bool(mask.any())}

@@ -27,7 +27,7 @@ from turngym.trainers.engine.ranks.spread import Replicated, Spread
 from turngym.trainers.engine.scoring import Critic, score
 from turngym.trainers.functional import loss_weights
 
-FirstPass: TypeAlias = Callable[[list[int]], Sequence[Sequence[int]]]
+_FirstPass: TypeAlias = Callable[[list[int]], Sequence[Sequence[int]]]
 
 
 def one_update(sequences: list[int]) -> Sequence[Sequence[int]]:
@@ -146,7 +146,7 @@ def prepare(
     reference: LanguageModel | nn.Module | None = None,
     exclusion: Exclusion = EVERYTHING,
     old_logprobs: OldLogprobs | Literal["own"] = "sampler",
-    first_pass: FirstPass = one_update,
+    first_pass: _FirstPass = one_update,
     merge_rows: bool = True,
     max_tokens: int = 0,
     layout: LayoutName = "rows",
@@ -210,7 +210,7 @@ def prepare(
     return PreparedBatch(kept, table, credit, len(rows), batch, networks, weights, with_entropy, is_own)
 
 
-def _with_columns(table: TurnTable, batch: Batch, networks: Networks, first_pass: FirstPass | None) -> TurnTable:
+def _with_columns(table: TurnTable, batch: Batch, networks: Networks, first_pass: _FirstPass | None) -> TurnTable:
     """Return the table with what the networks compute; the trainer's log-probabilities if a first pass is given."""
     policy, reference, critic = networks.policy, networks.reference, networks.critic
     if critic is not None:

@@ -31,7 +31,7 @@ def _absolute(difference: Tensor) -> Tensor:
     return difference.abs()
 
 
-ESTIMATORS: dict[str, Callable[[Tensor], Tensor]] = {"k1": _k1, "k2": _k2, "k3": _k3, "abs": _absolute}
+_ESTIMATORS: dict[str, Callable[[Tensor], Tensor]] = {"k1": _k1, "k2": _k2, "k3": _k3, "abs": _absolute}
 
 
 def kl_penalty(logprobs: Tensor, reference_logprobs: Tensor, estimator: str = "k3") -> Tensor:
@@ -48,7 +48,7 @@ def kl_penalty(logprobs: Tensor, reference_logprobs: Tensor, estimator: str = "k
     tensor(0.1065)
     """
     difference = logprobs - reference_logprobs
-    value = ESTIMATORS[estimator.removesuffix("+")](difference)
+    value = _ESTIMATORS[estimator.removesuffix("+")](difference)
     if not estimator.endswith("+"):
         return value
     gradient = _k2(difference)

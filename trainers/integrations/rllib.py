@@ -86,7 +86,7 @@ class NumericGame(MultiAgentEnv):  # type: ignore[misc]  # RLlib has no type inf
             raise ConfigError('multi-agent games show no images: pass encoding="ngrams" or "characters".')
         actions = options.pop("actions", None)
         self.table = make_parallel(game_id, **options)
-        self.menu = Menu.of(actions, lambda: seen_answers(self.table))
+        self.menu = Menu.of(actions, lambda: _seen_answers(self.table))
         self.possible_agents = list(self.table.possible_agents)
         self.agents = list(self.possible_agents)
         shown, answer = self.view.space(gymnasium.spaces.Dict()), gymnasium.spaces.Discrete(self.menu.places)
@@ -117,7 +117,7 @@ class NumericGame(MultiAgentEnv):  # type: ignore[misc]  # RLlib has no type inf
         return shown, {a: {**infos[a], "action_mask": masks[a]} for a in agents}
 
 
-def seen_answers(game: TableParallel) -> Iterator[Sequence[str]]:
+def _seen_answers(game: TableParallel) -> Iterator[Sequence[str]]:
     """Play random games of fixed seeds, and yield the legal actions of every answer."""
     for seed in range(_TRIED_GAMES):
         game.reset(seed=seed)

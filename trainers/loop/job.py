@@ -137,10 +137,10 @@ def _run(job: _Job, algorithm: Algorithm[Any], resume: bool) -> JobResult:
     except (OSError, MemoryError, RuntimeError) as error:
         if not (isinstance(error, OSError) or is_out_of_memory(error)):
             raise
-        raise stopped_outside(error, job.folder) from error
+        raise _stopped_outside(error, job.folder) from error
 
 
-def stopped_outside(error: Exception, folder: RunFolder) -> RunStopped:
+def _stopped_outside(error: Exception, folder: RunFolder) -> RunStopped:
     """Return why a run stops that had no files or no memory before or after its training."""
     kept = all_checkpoints(folder.checkpoints)
     done = int(kept[-1].name) if kept else 0

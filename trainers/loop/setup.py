@@ -127,7 +127,7 @@ def environment_texts(vector: TextVectorEnv, format: str, seed: int) -> list[str
     return texts
 
 
-def build_embedded(config: TrainConfig, texts: Sequence[str]) -> LanguageModel:
+def _build_embedded(config: TrainConfig, texts: Sequence[str]) -> LanguageModel:
     """Build the embedded model with a tokenizer that is trained on texts of the environment."""
     tokenizer = build_tokenizer(texts, config.embedded.vocabulary, config.embedded.words_apart)
     seed = stream_seed("weights", config.seed) % 2**31
@@ -170,7 +170,7 @@ def initial_model(config: TrainConfig, texts: Callable[[], Sequence[str]], warms
     Weights are float32 if a warm-up trains them, else in the run's precision.
     """
     if config.model == EMBEDDED:
-        model = build_embedded(config, texts())
+        model = _build_embedded(config, texts())
         set_attention(model.network, config.attention)
         return model
     dtype = "float32" if warms_up else DTYPES[config.precision]
@@ -178,7 +178,7 @@ def initial_model(config: TrainConfig, texts: Callable[[], Sequence[str]], warms
     return load_model(config.model, dtype, config.device, config.attention, quantize)
 
 
-def spread_over(ranks: Ranks, config: TrainConfig) -> Spread:
+def _spread_over(ranks: Ranks, config: TrainConfig) -> Spread:
     """Return how the settings spread a model over ranks; one rank holds all of it."""
     return Sharded(ranks) if config.update.sharding == "full" and ranks.size > 1 else Replicated(ranks)
 
@@ -196,7 +196,7 @@ def build_learner(
             config.rollout.temperature,
             config.seed,
             iterations=config.iterations,
-            spread=spread_over(ranks, config),
+            spread=_spread_over(ranks, config),
         )
 
 

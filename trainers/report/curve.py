@@ -34,10 +34,10 @@ BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, BLACK = (
 )
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)
 DASHES = ("solid", "dashed", "dashdot", "dotted")
-GRID_POINTS = 200
+_GRID_POINTS = 200
 SIZE = (5.8, 4.1)  # inches; small, so that text stays legible where the image is shown small
 PIXELS_PER_INCH = 200
-STAGE_STYLE: Mapping[Stage, tuple[str, str, str]] = {
+_STAGE_STYLE: Mapping[Stage, tuple[str, str, str]] = {
     "before": ("warm-up", VERMILION, "dashed"),
     "control": ("control", GREEN, "dashdot"),
     "after": ("trained", BLUE, "solid"),
@@ -116,7 +116,7 @@ def mean_curve(curves: Sequence[Sequence[Point]]) -> MeanCurve | None:
     start, stop = max(c[0].turns for c in known), min(c[-1].turns for c in known)
     if start > stop:
         return None
-    grid = np.linspace(start, stop, GRID_POINTS)
+    grid = np.linspace(start, stop, _GRID_POINTS)
     table = np.array([np.interp(grid, [p.turns for p in c], [p.value for p in c]) for c in known])
     mean = table.mean(0)
     if len(known) == 1:
@@ -155,7 +155,7 @@ def curve_picture(run: RunData) -> bytes:
 def _levels(run: RunData) -> list[tuple[Stage, Estimate]]:
     if run.mode is None:
         return []
-    found = ((stage, run.evaluation(stage, run.mode)) for stage in STAGE_STYLE)
+    found = ((stage, run.evaluation(stage, run.mode)) for stage in _STAGE_STYLE)
     return [(stage, result.success) for stage, result in found if result]
 
 
@@ -184,7 +184,7 @@ def _draw_run(axes: Axes, run: RunData) -> None:
 def _draw_levels(axes: Axes, side: Axes, levels: Sequence[tuple[Stage, Estimate]], title: str) -> None:
     """Mark each policy's level on the test split: its interval next to the curve, and a line across the curve."""
     for position, (stage, estimate) in enumerate(levels):
-        _, colour, dashes = STAGE_STYLE[stage]
+        _, colour, dashes = _STAGE_STYLE[stage]
         low, high = success_interval(estimate)
         side.plot([position, position], [low, high], color=colour, linewidth=2.4)
         side.plot([position], [estimate.value], color=colour, marker="o", markersize=7)
@@ -194,9 +194,9 @@ def _draw_levels(axes: Axes, side: Axes, levels: Sequence[tuple[Stage, Estimate]
             for each in (axes, side):
                 each.axhline(estimate.value, color=colour, linestyle=dashes, linewidth=1.4, zorder=1)
     side.set_xlim(-0.6, len(levels) - 0.4)
-    side.set_xticks(range(len(levels)), [STAGE_STYLE[stage][0] for stage, _ in levels], rotation=60)
+    side.set_xticks(range(len(levels)), [_STAGE_STYLE[stage][0] for stage, _ in levels], rotation=60)
     for label, (stage, _) in zip(side.get_xticklabels(), levels, strict=True):
-        label.set_color(STAGE_STYLE[stage][1])
+        label.set_color(_STAGE_STYLE[stage][1])
     side.set_title(title, fontsize="medium")
     side.spines[["top", "right"]].set_visible(False)
     side.tick_params(left=False)

@@ -23,7 +23,7 @@ T = TypeVar("T")
 MODES = ("sampled", "greedy")
 STAGES: Mapping[Stage, str] = {"before": "warmup", "after": "final", "control": "control"}
 """Prefix of a policy's evaluations, by its name in the report."""
-MIN_CHANGED = 6
+_MIN_CHANGED = 6
 """Instances that must come out differently: with fewer, even if all of them point one way, an exact sign test stays
 above 5 % (2 * 0.5 ** 5 = 6 %), so a bootstrap interval over them claims more than they can show."""
 _DAMAGE = (OSError, ValueError, TypeError, KeyError, AttributeError, TurngymError)
@@ -176,7 +176,7 @@ class Difference:
     @property
     def verdict(self) -> Verdict:
         """Whether the first policy is shown to be better or worse."""
-        if self.gained + self.lost < MIN_CHANGED or self.estimate.low <= 0 <= self.estimate.high:
+        if self.gained + self.lost < _MIN_CHANGED or self.estimate.low <= 0 <= self.estimate.high:
             return "unclear"
         return "better" if self.estimate.low > 0 else "worse"
 

@@ -38,7 +38,7 @@ def why_unclear(difference: Difference) -> str:
     return f"only {counted(changed, 'instance')} came out differently, too few to tell"
 
 
-def headline_sentence(run: RunData) -> str:
+def _headline_sentence(run: RunData) -> str:
     """Return a sentence on success before and after training, without overclaiming."""
     if run.mode is None:
         return "This run has no evaluation on held-out instances, so it does not show what training did."
@@ -172,7 +172,7 @@ def headline_of(run: RunData) -> dict[str, Any]:
     }
     main = modes[run.mode]["after_minus_before"] if run.mode else None
     return {
-        "sentence": headline_sentence(run),
+        "sentence": _headline_sentence(run),
         "control_sentence": control_sentence(run),
         "held_out_sentence": held_out_sentence(held_out(run)),
         "mode": run.mode,

@@ -23,7 +23,7 @@ from turngym.trainers.report.samples import samples
 from turngym.web.page import Spark, spark
 from turngym.web.page import page as whole_page
 
-KEY_METRICS: Mapping[str, tuple[str, ...]] = {
+_KEY_METRICS: Mapping[str, tuple[str, ...]] = {
     "success in training": ("rollout/success",),
     "success on dev": ("eval/success",),
     "entropy": ("loss/entropy", "train/entropy"),
@@ -48,7 +48,7 @@ def page(run: RunData, picture: bytes | None) -> str:
         picture="" if picture is None else base64.b64encode(picture).decode(),
         evaluations=[_evaluation_row(run, stage, mode) for mode in MODES for stage in POLICIES],
         differences=[_difference_row(run, stage, mode) for mode in MODES for stage in ("before", "control")],
-        sparks=[_spark(name, found) for name, found in key_series(run).items() if found],
+        sparks=[_spark(name, found) for name, found in _key_series(run).items() if found],
         metrics=[[key, number(last[key])] for key in sorted(last)],
         iteration=number(last.get("iteration", len(run.metrics) - 1)),
         samples=samples(run.samples),
@@ -104,10 +104,10 @@ def _difference_row(run: RunData, other: Stage, mode: str) -> list[str]:
     ]
 
 
-def key_series(run: RunData) -> dict[str, list[tuple[int, float]]]:
+def _key_series(run: RunData) -> dict[str, list[tuple[int, float]]]:
     """Return name -> iterations and values of the metrics worth a look, empty where one was not recorded."""
     found = {}
-    for name, keys in KEY_METRICS.items():
+    for name, keys in _KEY_METRICS.items():
         candidates = (series(run.metrics, key) for key in keys)
         found[name] = next((values for values in candidates if values), [])
     return {**found, "environment turns a second": turns_per_second(run.metrics)}

@@ -9,12 +9,12 @@ from typing import Any
 from turngym.arithmetic import float_sum
 from turngym.trainers.core.wording import UNKNOWN, counted, number, signed
 
-MAX_SAMPLES = 6
+_MAX_SAMPLES = 6
 
 
 def samples(recorded: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
     """Return what the page shows of a few trajectories."""
-    return [_trajectory(*sample) for sample in pick_samples(recorded, MAX_SAMPLES)]
+    return [_trajectory(*sample) for sample in pick_samples(recorded, _MAX_SAMPLES)]
 
 
 def pick_samples(

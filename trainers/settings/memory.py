@@ -9,7 +9,7 @@ from typing import Any
 from turngym.trainers.core.update_config import default_micro_batch_tokens
 from turngym.trainers.settings.config import TrainConfig
 
-MAY_CHANGE: Mapping[str, tuple[str, ...]] = {
+_MAY_CHANGE: Mapping[str, tuple[str, ...]] = {
     "update": ("max_micro_batch_tokens", "gradient_checkpointing", "sharding"),
     "rollout": ("num_envs",),
 }
@@ -22,7 +22,7 @@ def memory_settings(config: TrainConfig) -> dict[str, dict[str, Any]]:
     >>> memory_settings(TrainConfig())["rollout"]
     {'num_envs': 0}
     """
-    return {part: {name: getattr(getattr(config, part), name) for name in names} for part, names in MAY_CHANGE.items()}
+    return {part: {name: getattr(getattr(config, part), name) for name in names} for part, names in _MAY_CHANGE.items()}
 
 
 def with_memory_settings(stored: TrainConfig, given: TrainConfig) -> TrainConfig:

@@ -24,9 +24,9 @@ PRESETS: Mapping[PresetName, str] = {
     "large": "all weights of a model above 1B",
 }
 """Description of each preset."""
-MOST_TINY = 10_000_000
+_MOST_TINY = 10_000_000
 """Maximum number of parameters of a model that is trained like the embedded one."""
-MOST_SMALL = 1_300_000_000
+_MOST_SMALL = 1_300_000_000
 """Maximum number of parameters of a "1B" model."""
 _OF_METHOD = "method."
 
@@ -148,7 +148,7 @@ def with_preset(config: TrainConfig, name: str, reason: str = "") -> TrainConfig
     >>> config.update.learning_rate, config.max_seconds
     (1e-06, 0.0)
     """
-    preset = require_preset(name)
+    preset = _require_preset(name)
     values: dict[str, Any] = {}
     for setting in SETTINGS:
         if not setting.name.startswith(_OF_METHOD):
@@ -162,7 +162,7 @@ def with_preset(config: TrainConfig, name: str, reason: str = "") -> TrainConfig
     return changed
 
 
-def require_preset(name: str) -> PresetName:
+def _require_preset(name: str) -> PresetName:
     """Return the name of a preset.
 
     Raises:
@@ -187,14 +187,14 @@ def preset_for(parameters: int, has_adapters: bool = False) -> Choice:
     size = f"the model has {count_in_words(parameters)} parameters"
     if has_adapters:
         return Choice("lora", f"low-rank adapters were asked for, and {size}")
-    if parameters <= MOST_TINY:
-        return Choice("quickstart", f"{size}, at most {count_in_words(MOST_TINY)}")
-    if parameters <= MOST_SMALL:
-        return Choice("small", f"{size}, at most {count_in_words(MOST_SMALL)}")
+    if parameters <= _MOST_TINY:
+        return Choice("quickstart", f"{size}, at most {count_in_words(_MOST_TINY)}")
+    if parameters <= _MOST_SMALL:
+        return Choice("small", f"{size}, at most {count_in_words(_MOST_SMALL)}")
     gigabytes = 16 * parameters / 1e9
     return Choice(
         "large",
-        f"{size}, more than {count_in_words(MOST_SMALL)}; training all weights takes {gigabytes:.0f} GB and "
+        f"{size}, more than {count_in_words(_MOST_SMALL)}; training all weights takes {gigabytes:.0f} GB and "
         "activations, --lora-rank trains adapters",
     )
 
@@ -222,7 +222,7 @@ def preset_warning(config: TrainConfig, parameters: int) -> str:
     >>> preset_warning(TrainConfig(), 300_000)
     ''
     """
-    if config.preset != "quickstart" or parameters <= MOST_TINY:
+    if config.preset != "quickstart" or parameters <= _MOST_TINY:
         return ""
     better = preset_for(parameters, has_adapters=config.lora_rank > 0).name
     return (

@@ -20,7 +20,7 @@ from turngym.web.tiny_parts import TinyPace, TinyParts
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+_App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _logger = logging.getLogger(__name__)
 _STATE = "turngym.connection"
@@ -61,7 +61,7 @@ class ServerLimits:
     write_seconds: float = 30.0
 
 
-def asgi_server(app: App, feature: str, limits: ServerLimits | None = None, **settings: Any) -> Any:
+def asgi_server(app: _App, feature: str, limits: ServerLimits | None = None, **settings: Any) -> Any:
     """Return a server of uvicorn for an application; its ``run`` takes sockets that listen.
 
     Args:

@@ -24,7 +24,7 @@ from turngym.web.access import LOOPBACK, Denial, denial
 from turngym.web.connections import allowed_connections
 from turngym.web.request_reader import PIECE, RequestReader, UntilDeadline
 
-IDLE_SECONDS = 300.0
+_IDLE_SECONDS = 300.0
 """Idle timeout of a connection."""
 _ACCEPT_SECONDS = 0.05
 _FULL = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -200,7 +200,7 @@ class JsonHandler(BaseHTTPRequestHandler):
         self.server.mark(self.connection, is_waiting=True)
         self.server.hold(self.connection, 0)
         self.body_bytes = 0
-        self._until.start(IDLE_SECONDS)
+        self._until.start(_IDLE_SECONDS)
         try:
             self._reader.peek(1)
         except OSError:

@@ -12,7 +12,7 @@ from turngym.wrappers import WRAPPERS
 from turngym.wrappers.core import StepResult, TextWrapper
 from turngym.wrappers.observation import text_of, with_text
 
-FEEDBACK = ("none", "note", "legal")
+_FEEDBACK = ("none", "note", "legal")
 
 
 @WRAPPERS.register("invalid_action")
@@ -51,8 +51,8 @@ class InvalidAction(TextWrapper):
     ) -> None:
         super().__init__(env)
         self.require("penalty", penalty, 0, 1e6)
-        if feedback not in FEEDBACK:
-            raise ConfigError(f"invalid_action has no feedback {feedback!r}. {nearest(str(feedback), FEEDBACK)}")
+        if feedback not in _FEEDBACK:
+            raise ConfigError(f"invalid_action has no feedback {feedback!r}. {nearest(str(feedback), _FEEDBACK)}")
         for option, limit in (("max_in_row", max_in_row), ("max_total", max_total)):
             if limit is not None:
                 self.require(option, limit, 1, 1_000_000, whole=True)

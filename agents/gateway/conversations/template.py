@@ -39,7 +39,7 @@ from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.prompting.chat_template import RENDER_ERRORS, ChatTemplate, shared
 from turngym.errors import PromptWarning
 
-Rendered: TypeAlias = Mapping[str, Any]
+_Rendered: TypeAlias = Mapping[str, Any]
 """A message as chat templates take it."""
 _MISTRAL_ID = re.compile(r"[a-zA-Z0-9]{9}")
 _NUMBERED_ID = re.compile(r"functions\..+:\d+")
@@ -206,12 +206,12 @@ class ToolTemplate:
         found = calls_in(self.format, written, 1)[0]
         return f"it in this form:\n{written[found.start : found.end]}"
 
-    def _shown(self, messages: Sequence[ChatMessage]) -> list[Rendered]:
+    def _shown(self, messages: Sequence[ChatMessage]) -> list[_Rendered]:
         """Return messages as chat templates take them."""
         ids = self._ids(messages)
         return [self._message(message, ids) for message in messages]
 
-    def _message(self, message: ChatMessage, ids: Mapping[str, str]) -> Rendered:
+    def _message(self, message: ChatMessage, ids: Mapping[str, str]) -> _Rendered:
         found: dict[str, Any] = {"role": message.role, "content": self.plain.content(message.text)}
         if message.reasoning:
             found["reasoning_content"] = message.reasoning
@@ -240,7 +240,7 @@ class ToolTemplate:
             if id in found:
                 continue
             if self._habits.ids == "short":
-                found[id] = short_id(id)
+                found[id] = _short_id(id)
             elif self._habits.ids == "numbered" and not _NUMBERED_ID.fullmatch(id):
                 found[id] = f"functions.{name}:{len(found)}"
             else:
@@ -252,6 +252,6 @@ class ToolTemplate:
         return self.plain.apply(self._shown(messages), goes_on, tools)
 
 
-def short_id(name: str) -> str:
+def _short_id(name: str) -> str:
     """Return an id of nine letters and digits; some templates refuse others."""
     return name if _MISTRAL_ID.fullmatch(name) else digest(name)[:9]

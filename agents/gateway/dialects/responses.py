@@ -57,7 +57,7 @@ class ResponsesProtocol(Protocol):
         call = calls[0]
         is_cut = call.stop == "length" and not call.message.calls
         return {
-            **response_of(writing, call.id, "incomplete" if is_cut else "completed"),
+            **_response_of(writing, call.id, "incomplete" if is_cut else "completed"),
             "incomplete_details": {"reason": "max_output_tokens"} if is_cut else None,
             "output": _output(call),
             "usage": {
@@ -74,7 +74,7 @@ class ResponsesProtocol(Protocol):
         return _ResponsesStream(writing, id)
 
 
-def response_of(writing: Writing, id: str, status: str) -> Body:
+def _response_of(writing: Writing, id: str, status: str) -> Body:
     """Return a response without output."""
     usual: Body = {
         "instructions": None,
@@ -180,8 +180,8 @@ class _ResponsesStream(Stream):
         return {"item_id": f"{self.id}-m", "output_index": 0, "content_index": 0}
 
     def start(self) -> Iterator[Event]:
-        yield self._event("response.created", response=response_of(self.writing, self.id, "in_progress"))
-        yield self._event("response.in_progress", response=response_of(self.writing, self.id, "in_progress"))
+        yield self._event("response.created", response=_response_of(self.writing, self.id, "in_progress"))
+        yield self._event("response.in_progress", response=_response_of(self.writing, self.id, "in_progress"))
 
     def _opened(self) -> Iterator[Event]:
         self._is_open = True

@@ -24,7 +24,7 @@ PATH = "/mcp"
 _MOST_BYTES = 2**20
 _SESSION = "mcp-session-id"
 _REAP_SECONDS = 30.0
-SESSION_LIMITS = HostLimits(max_sessions=64)
+_SESSION_LIMITS = HostLimits(max_sessions=64)
 
 
 class McpApp:
@@ -45,7 +45,7 @@ class McpApp:
         make: Callable[[], Any],
         episodes: Episodes,
         token: str = "",
-        limits: HostLimits = SESSION_LIMITS,
+        limits: HostLimits = _SESSION_LIMITS,
     ) -> None:
         self._make, self._episodes, self._token, self._limits = make, episodes, token, limits
         self._threads = Threads(limits.threads or limits.max_sessions)

@@ -11,8 +11,8 @@ from typing import Any
 from turngym.agents.sampling import Sampling
 
 LARGEST_REQUEST = 16 * 2**20
-MOST_PROMPTS = 256
-MOST_NAME = 200
+_MOST_PROMPTS = 256
+_MOST_NAME = 200
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "n": (None, 1),
     "best_of": (None, 1),
@@ -136,8 +136,8 @@ def read_completions(body: Mapping[str, Any], limits: Limits) -> list[Order]:
         raise Refused('"prompt" must be a list of token ids, or a list of such lists: no text is served')
     if all(isinstance(each, int) for each in prompts):
         prompts = [prompts]
-    if len(prompts) > MOST_PROMPTS:
-        raise Refused(f"at most {MOST_PROMPTS} prompts a request, got {len(prompts)}")
+    if len(prompts) > _MOST_PROMPTS:
+        raise Refused(f"at most {_MOST_PROMPTS} prompts a request, got {len(prompts)}")
     name = _name(body.get("model"))
     return [_order(_token_ids(prompt, limits), body, name, limits, tokens=16) for prompt in prompts]
 
@@ -231,6 +231,6 @@ def read_name(value: Any, what: str) -> str:
     Raises:
         Refused: It is no name.
     """
-    if not isinstance(value, str) or not 0 < len(value) <= MOST_NAME or not value.isprintable():
-        raise Refused(f'"{what}" must be a name of 1 to {MOST_NAME} characters')
+    if not isinstance(value, str) or not 0 < len(value) <= _MOST_NAME or not value.isprintable():
+        raise Refused(f'"{what}" must be a name of 1 to {_MOST_NAME} characters')
     return value

@@ -9,7 +9,7 @@ from turngym.agents.chat_client.config import read_address
 from turngym.errors import ConfigError
 from turngym.options import Amount, Natural, Options, Positive, Seconds
 
-SyncName: TypeAlias = Literal["auto", "folder", "adapter", "native", "nccl", "ipc"]
+_SyncName: TypeAlias = Literal["auto", "folder", "adapter", "native", "nccl", "ipc"]
 MOST_SERVERS = 1024
 
 
@@ -40,7 +40,7 @@ class ServedConfig(Options):
             them; 0 keeps them awake.
     """
 
-    sync: SyncName = "auto"
+    sync: _SyncName = "auto"
     folder: str = ""
     key_variable: str = ""
     python: str = ""

@@ -12,7 +12,7 @@ QUICKSTART = (
     *("--evaluation.every", "20", "--evaluation.episodes", "300"),
 )
 """Its options: few demonstrations, so that the rest must be learnt from reward."""
-OTHER_TASK = ("env", "game", "env-options", "data", "agent.tasks", "model", "preset")
+_OTHER_TASK = ("env", "game", "env-options", "data", "agent.tasks", "model", "preset")
 """Options that say on what to train, or which model: with one of them nothing of the quickstart is used."""
 
 
@@ -25,4 +25,4 @@ def with_quickstart(argv: Sequence[str]) -> list[str]:
     ['--env=turngym/Sokoban-v0']
     """
     asked = {word.partition("=")[0].replace("_", "-") for word in argv}
-    return list(argv) if asked.intersection(f"--{name}" for name in OTHER_TASK) else [*QUICKSTART, *argv]
+    return list(argv) if asked.intersection(f"--{name}" for name in _OTHER_TASK) else [*QUICKSTART, *argv]

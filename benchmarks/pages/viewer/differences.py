@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from turngym.benchmarks.pages.viewer.summaries import Summary, first_difference
 
-PairKey: TypeAlias = tuple[str, str, str, int, int]
+_PairKey: TypeAlias = tuple[str, str, str, int, int]
 _ALONE = 1e-12
 _TURN_FIELDS = ("seen", "prompt", "completion", "action", "reward", "valid")
 
@@ -80,9 +80,9 @@ def _parting(one: Summary, other: Summary | None) -> int | None:
     return None if other is None else first_difference(one.trace, other.trace)
 
 
-def _keyed(summaries: Sequence[Summary], by_name: bool) -> dict[PairKey, Summary]:
+def _keyed(summaries: Sequence[Summary], by_name: bool) -> dict[_PairKey, Summary]:
     seen: Counter[tuple[str, str, str, int]] = Counter()
-    found: dict[PairKey, Summary] = {}
+    found: dict[_PairKey, Summary] = {}
     for each in summaries:
         name = each.name if by_name else each.env
         task = each.seed or each.task or each.instance

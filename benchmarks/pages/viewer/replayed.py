@@ -69,7 +69,7 @@ def replayed_apart(source: Mapping[str, Any], recorded: list[str | None]) -> For
 
 
 def game_form_apart(record: Mapping[str, Any], config: Mapping[str, Any]) -> Form:
-    """Return what :func:`game_form` does, played in a separate process with limits."""
+    """Return what :func:`_game_form` does, played in a separate process with limits."""
     try:
         found: Form = _APART.get().call(f"{__name__}:game_form", {"record": record, "config": config})
     except TurngymError as error:
@@ -139,7 +139,7 @@ def _picture(env: gymnasium.Env[Any, Any], observation: Any, turn: int) -> str |
     return "data:image/png;base64," + base64.b64encode(png(image)).decode()
 
 
-def game_form(record: Mapping[str, Any], config: Mapping[str, Any]) -> Form:
+def _game_form(record: Mapping[str, Any], config: Mapping[str, Any]) -> Form:
     """Return a game of a tournament, with what each seat saw, played again from its seed and actions.
 
     Beside the turns of all seats, ``events`` tells in order which line was told to whom (``to``, ``text``), which turn

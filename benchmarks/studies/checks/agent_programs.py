@@ -57,7 +57,7 @@ def counted(episodes: Sequence[Trajectory], report: dict[str, float]) -> dict[st
     }
 
 
-def warmed_up(program: AgentProgram, folder: Path) -> dict[str, Any]:
+def _warmed_up(program: AgentProgram, folder: Path) -> dict[str, Any]:
     """Write a model that has learned the calls of a program, and return the counts of its demonstrations."""
     rough = tiny_model(["a"] * 9, 300)
     first, _ = expert_episodes(rough, program, sys.executable, range(1))
@@ -105,7 +105,7 @@ def study(name: str) -> None:
     found: dict[str, Any] = {"env": program.env, "script": program.script, "words": program.words}
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        found["demonstrations"] = warmed_up(program, folder / "warm")
+        found["demonstrations"] = _warmed_up(program, folder / "warm")
         _keep(name, found)
         found["training"] = trained(program, folder / "warm", folder / "run")
         _keep(name, found)

@@ -63,7 +63,7 @@ def arm_of(name: str, steps: Iterable[Step] = (), *, in_limit: bool = False) -> 
     )
 
 
-def objective_of(algorithm: Algorithm[Any], case: Case) -> Objective:
+def _objective_of(algorithm: Algorithm[Any], case: Case) -> Objective:
     """Return what a method maximises with its settings, those of its base included."""
     found: dict[str, float] = {}
     while True:
@@ -98,7 +98,7 @@ def figure(name: str, kind: Kind, steps: Sequence[Step] = ()) -> Figure:
     algorithm = arm.made()
     size = 1 if kind == "large_batch" and Need.GROUPS not in algorithm.needs else 2
     found = expected_gradient(algorithm, arm, batches(kind, arm.rules, size, is_ordered=case.is_ordered))
-    return Figure.of(found, objective_of(algorithm, case).gradient(arm.rules))
+    return Figure.of(found, _objective_of(algorithm, case).gradient(arm.rules))
 
 
 def expectation(name: str, steps: Sequence[Step]) -> Figure:
@@ -107,10 +107,10 @@ def expectation(name: str, steps: Sequence[Step]) -> Figure:
     algorithm = arm.made()
     is_compared = Need.GROUPS in algorithm.needs or arm.rules.is_single
     found = expected_gradient(algorithm, arm, batches("one_group", arm.rules, 2 if is_compared else 1))
-    return Figure.of(found, objective_of(algorithm, CASES[name]).gradient(arm.rules))
+    return Figure.of(found, _objective_of(algorithm, CASES[name]).gradient(arm.rules))
 
 
-def class_of(one: Figure, large: Figure) -> Class:
+def _class_of(one: Figure, large: Figure) -> Class:
     """Return the class of a method from its figures at default settings."""
     if one.is_exact:
         return "unbiased" if one.is_equal else "proportional"
@@ -122,10 +122,10 @@ def measured(name: str) -> dict[str, Any]:
     case, arm = CASES[name], arm_of(name)
     chain = [{kind: figure(name, kind, case.steps[:count]) for kind in KINDS} for count in range(len(case.steps) + 1)]
     return {
-        "class": class_of(chain[0]["one_group"], chain[0]["large_batch"]),
+        "class": _class_of(chain[0]["one_group"], chain[0]["large_batch"]),
         "algorithm": arm.algorithm,
         "settings": {**case.settings, **BASES.get(case.base, {})},
-        "objective": asdict(objective_of(arm.made(), case)),
+        "objective": asdict(_objective_of(arm.made(), case)),
         "defaults": _rounded(chain[0]),
         "steps": [
             {"reason": step.reason, "without": without(step), **_rounded(figures)}
@@ -141,11 +141,11 @@ def without(step: Step) -> str:
     found = [
         f"`{name}={str(value).lower() if isinstance(value, bool) else value}`" for name, value in step.settings.items()
     ]
-    found += [WORDS_OF[rule] for rule in step.rules]
+    found += [_WORDS_OF[rule] for rule in step.rules]
     return ", ".join([*found, *(["an exact critic"] if step.exact_critic else [])])
 
 
-WORDS_OF = {
+_WORDS_OF = {
     "is_binary": "returns of 0 and 1",
     "is_single": "episodes of one token",
     "is_timed": "anchors that tell the turn",
@@ -158,7 +158,7 @@ def _rounded(figures: dict[Kind, Figure]) -> dict[str, dict[str, float]]:
     }
 
 
-def measured_part(part: Part) -> dict[str, Any]:
+def _measured_part(part: Part) -> dict[str, Any]:
     """Return one row of the tables about parts of methods."""
     arm, found = part.arm, {}
     for kind in KINDS if part.in_limit else KINDS[:1]:
@@ -179,7 +179,7 @@ def measure(names: Sequence[str], tables: Sequence[str]) -> list[str]:
     """Measure some methods and tables, keep the other figures; returns the methods that are not as their case says."""
     former = json.loads(RESULT.read_text("utf8")) if RESULT.exists() else {"methods": {}, "parts": {}}
     found = {name: measured(name) for name in names}
-    parts = {table: [measured_part(part) for part in PARTS[table]] for table in tables}
+    parts = {table: [_measured_part(part) for part in PARTS[table]] for table in tables}
     content = {
         "what": "expected gradients by enumeration of a tiny environment, beside those of the objectives",
         "command": "python benchmarks/studies/checks/bias.py",

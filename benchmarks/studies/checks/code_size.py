@@ -27,7 +27,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[3]
-PRODUCT = ("turngym", "envs", "wrappers", "agents", "trainers", "benchmarks")
+_PRODUCT = ("turngym", "envs", "wrappers", "agents", "trainers", "benchmarks")
 SMALL, CROWDED = 60, 16
 _NO_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 _Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
@@ -103,7 +103,7 @@ def unlisted(sources: dict[str, str]) -> int:
 
 def sizes() -> dict[str, object]:
     """Return all figures."""
-    product, tests = modules(*PRODUCT), modules("tests")
+    product, tests = modules(*_PRODUCT), modules("tests")
     studies = {path: source for path, source in product.items() if path.startswith("benchmarks/studies/")}
     library = {path: source for path, source in product.items() if path not in studies}
     return {

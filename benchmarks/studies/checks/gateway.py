@@ -34,7 +34,7 @@ from turngym.trainers.algorithms import build
 from turngym.trainers.core.update_config import UpdateConfig
 from turngym.trainers.engine.learner import Learner
 
-CONVERSATIONS = 1000
+_CONVERSATIONS = 1000
 METHODS = ("grpo", "reinforce", "gigpo", "turn_ppo")
 KINDS = (
     "answers beyond ASCII",
@@ -138,7 +138,7 @@ class Witness:
         return False
 
 
-def check_episode(witness: Witness, episode: GatewayEpisode, played: Trajectory, counts: Counter[str]) -> None:
+def _check_episode(witness: Witness, episode: GatewayEpisode, played: Trajectory, counts: Counter[str]) -> None:
     """Compare the turns of an episode with what was sampled."""
     for turn in played.turns:
         is_right = witness.has_sampled(turn.prompt_ids, turn.completion_ids, turn.logprobs)
@@ -158,7 +158,7 @@ def check_episode(witness: Witness, episode: GatewayEpisode, played: Trajectory,
             counts["kept prompts that begin with the parent's ids"] += is_kept
 
 
-def check_links(episode: GatewayEpisode, talk: Talk, counts: Counter[str]) -> None:
+def _check_links(episode: GatewayEpisode, talk: Talk, counts: Counter[str]) -> None:
     """Compare how prompts came about with what the client did to its history."""
     by_id = {call.id: call for call in episode.calls}
     for id, expected in talk.expected.items():
@@ -171,7 +171,7 @@ def check_links(episode: GatewayEpisode, talk: Talk, counts: Counter[str]) -> No
         counts["edited histories that fork"] += call.prompt_ids[: len(original.ids)] != original.ids
 
 
-def check_training(model: LanguageModel, trajectories: Sequence[Trajectory], counts: Counter[str]) -> dict[str, float]:
+def _check_training(model: LanguageModel, trajectories: Sequence[Trajectory], counts: Counter[str]) -> dict[str, float]:
     """Prepare batches with several methods; return the largest gap of the recomputed log-probabilities."""
     gaps = {}
     for method in METHODS:
@@ -225,9 +225,9 @@ def play(count: int, template: str, seed: int = 0, at_once: int = _AT_ONCE) -> d
         episode.status, episode.reward = "terminated", float(k % 2)
     played = [trajectory_of(episode) for episode in episodes]
     for talk, trajectory in zip(talks, played, strict=True):
-        check_episode(witness, talk.episode, trajectory, counts)
-        check_links(talk.episode, talk, counts)
-    gaps = check_training(model, played, counts)
+        _check_episode(witness, talk.episode, trajectory, counts)
+        _check_links(talk.episode, talk, counts)
+    gaps = _check_training(model, played, counts)
     return {"counts": dict(sorted(counts.items())), "gaps": gaps, "report": gateway.report(episodes)}
 
 
@@ -254,7 +254,7 @@ def pairs(counts: dict[str, int]) -> list[tuple[int, int, str]]:
 def main() -> int:
     """Play all conversations and write the figures; 1 if something differs."""
     parser = arguments(__doc__, "gateway.json")
-    parser.add_argument("count", nargs="?", type=int, default=CONVERSATIONS, metavar="COUNT", help="conversations")
+    parser.add_argument("count", nargs="?", type=int, default=_CONVERSATIONS, metavar="COUNT", help="conversations")
     given = parser.parse_args()
     torch.set_num_threads(1)
     total = given.count

@@ -83,7 +83,7 @@ def attempts(tasks: int, each: int) -> Case:
     return Case(f"success, {tasks} tasks with {each} attempts", "share (cluster bootstrap)", draw)
 
 
-def uneven(blocks: int) -> Case:
+def _uneven(blocks: int) -> Case:
     """Return blocks of 1 to 5 games that share half of their variance; the true mean is 0."""
 
     def draw(generator: np.random.Generator, trial: int) -> Drawn:
@@ -106,7 +106,7 @@ def paired(tasks: int, each: int) -> Case:
     return Case(f"difference of two agents, {tasks} tasks, attempts at each: {each}", "paired bootstrap", draw)
 
 
-def whole_suite(environments: int, tasks: int) -> Case:
+def _whole_suite(environments: int, tasks: int) -> Case:
     """Return the mean over environments with equal weights, whose chances of success lie between 0.05 and 0.95."""
     chances = np.linspace(0.05, 0.95, environments)
 
@@ -117,7 +117,7 @@ def whole_suite(environments: int, tasks: int) -> Case:
     return Case(f"suite of {environments} environments, {tasks} tasks each", "equal-weight mean", draw)
 
 
-def rare_resampled(tasks: int, chance: float) -> Case:
+def _rare_resampled(tasks: int, chance: float) -> Case:
     """Return what resampling would make of rare successes, where Wilson's interval is used instead."""
 
     def draw(generator: np.random.Generator, trial: int) -> Drawn:
@@ -127,7 +127,7 @@ def rare_resampled(tasks: int, chance: float) -> Case:
     return Case(f"success, {tasks} tasks, chance {chance}", "cluster bootstrap", draw, "not used")
 
 
-def attempts_as_tasks(tasks: int, each: int) -> Case:
+def _attempts_as_tasks(tasks: int, each: int) -> Case:
     """Return what Wilson's interval would make of attempts at one task, as if they were different tasks."""
 
     def draw(generator: np.random.Generator, trial: int) -> Drawn:
@@ -143,12 +143,12 @@ CASES = (
     *(successes(tasks, most) for tasks in (25, 100) for most in (0.2, 1.0)),
     *(returns(tasks, kind) for tasks in (25, 100) for kind in ("normal", "exponential")),
     *(attempts(tasks, 4) for tasks in (25, 100)),
-    *(uneven(blocks) for blocks in (30, 100)),
+    *(_uneven(blocks) for blocks in (30, 100)),
     *(paired(tasks, each) for tasks in (25, 100) for each in (1, 4)),
-    whole_suite(18, 25),
-    whole_suite(4, 8),
-    rare_resampled(25, 0.05),
-    attempts_as_tasks(25, 4),
+    _whole_suite(18, 25),
+    _whole_suite(4, 8),
+    _rare_resampled(25, 0.05),
+    _attempts_as_tasks(25, 4),
 )
 
 

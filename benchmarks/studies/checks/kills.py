@@ -43,12 +43,12 @@ from turngym.benchmarks.studies.checks.killed_runs.victims import Servers, live,
 from turngym.benchmarks.studies.harness import arguments, write_result
 from turngym.storage.files import write_json
 
-FIRST_KINDS = tuple(KINDS)[:3]
-KILLS = tuple(f"{what}_kills" for what in ("learner", "worker", "rank", "server", "ray_worker"))
+_FIRST_KINDS = tuple(KINDS)[:3]
+_KILLS = tuple(f"{what}_kills" for what in ("learner", "worker", "rank", "server", "ray_worker"))
 COMMAND = "python benchmarks/studies/checks/kills.py"
 
 
-def killed_run(folder: Path, kind: str, number: int, draw: random.Random, longest_life: int) -> dict[str, Any]:
+def _killed_run(folder: Path, kind: str, number: int, draw: random.Random, longest_life: int) -> dict[str, Any]:
     """Kill and resume a run until it is done, and return what became of it."""
     servers = _servers(folder, kind)
     with closing(servers):
@@ -98,7 +98,7 @@ def _one_piece(run: Run, kind: str, number: int, servers: Servers) -> Run:
 def write(output: Path, runs: Sequence[dict[str, Any]], kept: Sequence[dict[str, Any]]) -> None:
     """Write the runs so far, after those of other kinds."""
     every = [*kept, *runs]
-    totals: Counter[str] = Counter(dict.fromkeys(KILLS, 0))
+    totals: Counter[str] = Counter(dict.fromkeys(_KILLS, 0))
     for run in every:
         totals.update({name: value for name, value in run.items() if type(value) is int})
     settings = {"iterations": ITERATIONS, "groups": GROUPS, "group_size": SIZE, "longest_life_lines": LONGEST_LIFE}
@@ -112,7 +112,7 @@ def write(output: Path, runs: Sequence[dict[str, Any]], kept: Sequence[dict[str,
     write_result(output, content, "torch")
 
 
-def kills_of(run: dict[str, Any]) -> int:
+def _kills_of(run: dict[str, Any]) -> int:
     """Return the number of kills of a run."""
     return sum(count for name, count in run.items() if name.endswith("_kills"))
 
@@ -121,7 +121,7 @@ def main() -> int:
     """Kill, resume and judge."""
     parser = arguments(__doc__, "kills.json")
     parser.add_argument("--kills", type=int, default=100)
-    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=FIRST_KINDS, metavar="KIND")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=_FIRST_KINDS, metavar="KIND")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--longest-life", type=int, default=LONGEST_LIFE, help="most resets and steps before a kill")
     options = parser.parse_args()
@@ -131,10 +131,10 @@ def main() -> int:
     known = json.loads(options.out.read_text("utf8"))["runs"] if options.out.exists() else []
     kept = [run for run in known if run["kind"] not in options.kinds]
     with tempfile.TemporaryDirectory() as scratch:
-        while sum(map(kills_of, runs)) < options.kills:
+        while sum(map(_kills_of, runs)) < options.kills:
             kind = options.kinds[len(runs) % len(options.kinds)]
             number = len(runs)
-            runs.append(killed_run(Path(scratch, f"{number:03d}"), kind, number, draw, options.longest_life))
+            runs.append(_killed_run(Path(scratch, f"{number:03d}"), kind, number, draw, options.longest_life))
             print(json.dumps(runs[-1]), flush=True)
             write(options.out, runs, kept)
     return 0 if all(run["is_good"] for run in runs) else 1

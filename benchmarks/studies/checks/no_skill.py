@@ -60,7 +60,7 @@ class Seen:
 
 
 Player: TypeAlias = Callable[[Seen], str]
-RANDOM = "random legal"
+_RANDOM = "random legal"
 
 
 def _random(seen: Seen) -> str:
@@ -122,7 +122,7 @@ def _text(observation: Any) -> str:
     return str(observation["text"] if isinstance(observation, Mapping) else observation)
 
 
-def winners_of(env: gymnasium.Env[Any, str]) -> Winners:
+def _winners_of(env: gymnasium.Env[Any, str]) -> Winners:
     """Return actions of the episodes that the expert won, or else random play, among three."""
     expert: Player = lambda seen: str(env.get_wrapper_attr("expert_action")())  # noqa: E731
     for player in (expert, _random):
@@ -182,8 +182,8 @@ def compare_all(
     players: Sequence[str] = tuple(PLAYERS),
 ) -> list[Compared]:
     """Play players on the same seeds, as many as the time allows, and compare each with random legal play."""
-    winners, end = winners_of(env), time.monotonic() + seconds
-    names = [RANDOM, *players]
+    winners, end = _winners_of(env), time.monotonic() + seconds
+    names = [_RANDOM, *players]
     ended: dict[str, list[Ended]] = {name: [] for name in names}
     for seed in seeds:
         for name in names:
@@ -192,7 +192,7 @@ def compare_all(
             break
     found = []
     for measure in ("success", "score"):
-        theirs = [getattr(each, measure) for each in ended[RANDOM]]
+        theirs = [getattr(each, measure) for each in ended[_RANDOM]]
         for name in players:
             mine = [getattr(each, measure) for each in ended[name]]
             if measure == "success" or mine != [each.success for each in ended[name]]:
@@ -226,7 +226,7 @@ def study(env_ids: Sequence[str], episodes: int, seconds: float) -> Iterator[tup
         print(env_id, round(time.monotonic() - began, 1), flush=True)
 
 
-def with_corrected(content: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def _with_corrected(content: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Add Holm's corrected p-values over all comparisons."""
     rows = [row for one in content.values() for row in one.get("rows", ())]
     for row, p in zip(rows, holm([row["p"] for row in rows]), strict=True):
@@ -234,7 +234,7 @@ def with_corrected(content: dict[str, dict[str, Any]]) -> dict[str, dict[str, An
     return content
 
 
-def better_than_random(content: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, Mapping[str, Any]]]:
+def _better_than_random(content: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, Mapping[str, Any]]]:
     """Return the comparisons that random play loses."""
     return [(env_id, row) for env_id, one in content.items() for row in one.get("rows", ()) if row["corrected"] < LEVEL]
 
@@ -272,9 +272,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=SECONDS, help="limit for one environment")
     given = parser.parse_args()
     env_ids = given.ids or sorted(env_id for env_id in specs() if env_id.startswith("turngym/"))
-    content = with_corrected(dict(study(env_ids, given.episodes, given.seconds)))
+    content = _with_corrected(dict(study(env_ids, given.episodes, given.seconds)))
     unexplained = 0
-    for env_id, row in better_than_random(content):
+    for env_id, row in _better_than_random(content):
         why = content[env_id]["explained"].get(row["player"], "")
         unexplained += not why
         print(f"{env_id}: {row['player']} {row['measure']} {row['mean']:.3f}, random {row['random']:.3f}: {why or '?'}")

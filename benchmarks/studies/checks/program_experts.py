@@ -67,7 +67,7 @@ def search_calls(action: str, observation: str) -> tuple[str, ...]:
     return (tool_call("final_answer", answer=action.partition("<answer>")[2].partition("</answer>")[0]),)
 
 
-def household_calls(action: str, observation: str) -> tuple[str, ...]:
+def _household_calls(action: str, observation: str) -> tuple[str, ...]:
     """Return the call of the tool that a turn of Household is."""
     return (tool_call("act", command=action),)
 
@@ -107,14 +107,14 @@ PROGRAMS = {
         "agents_sdk_household.py",
         "turngym/Household-v0",
         "household",
-        household_calls,
+        _household_calls,
     ),
     "openai-agents, chat completions": AgentProgram(
         "openai-agents",
         "agents_sdk_household.py",
         "turngym/Household-v0",
         "household",
-        household_calls,
+        _household_calls,
         "--chat",
     ),
     "openai": AgentProgram(

@@ -63,7 +63,7 @@ GAMES = 200
 """More than either split has of the kind, so that all are played."""
 WAYS = {"sampled": 1.0, "greedy": 0.0}
 OTHERS = ("random", "expert")
-UNTRAINED = "untrained"
+_UNTRAINED = "untrained"
 _SLOTS = 64
 
 
@@ -98,7 +98,7 @@ def of_agent(run: str, evaluation: str, agent: Agent) -> dict[str, dict[str, Any
     return {split: kept(run, evaluation, agent, split) for split in SPLITS}
 
 
-def of_model(run: str, path: str, seed: int) -> dict[str, dict[str, dict[str, Any]]]:
+def _of_model(run: str, path: str, seed: int) -> dict[str, dict[str, dict[str, Any]]]:
     """Return way -> split -> how a model plays."""
     config, model = parse_train([*SETTINGS, "--seed", str(seed)])[0], load_model(path)
     return {
@@ -135,9 +135,9 @@ def main() -> int:
     os.chdir(ROOT)  # where the model's path begins
     warm_up()
     names = {seed: Job("imitation", seed).name for seed in SEEDS}
-    runs = {seed: of_model(name, str(RUNS / name / "warmup"), seed) for seed, name in names.items()}
+    runs = {seed: _of_model(name, str(RUNS / name / "warmup"), seed) for seed, name in names.items()}
     agents = {name: make_agent(name) for name in OTHERS}
-    agents[UNTRAINED] = policy_agent(parse_train(SETTINGS)[0], load_model(MODEL), FINAL_SAMPLING)
+    agents[_UNTRAINED] = policy_agent(parse_train(SETTINGS)[0], load_model(MODEL), FINAL_SAMPLING)
     others = {name: of_agent("others", name, agent) for name, agent in agents.items()}
     success = over_seeds(runs)
     for way in WAYS:

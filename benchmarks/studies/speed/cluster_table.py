@@ -18,7 +18,7 @@ from typing import Any
 from turngym.benchmarks.studies.harness import arguments
 from turngym.storage.files import write_json
 
-GIB = 2**30
+_GIB = 2**30
 
 
 @dataclass(frozen=True)
@@ -202,14 +202,14 @@ def row(model: Model, load: Load, gpus: int, rank: int = 0) -> dict[str, Any]:
         "learners": learners,
         "samplers": samplers,
         "samplers_per_learner": round(rollout / update, 2),
-        **{f"{name}_gib": round(each / GIB, 1) for name, each in state.items()},
-        "activations_gib": round(activations / GIB, 1),
-        "gathered_gib": round(gathered / GIB, 1),
-        "learner_gib": round(learner / GIB, 1),
-        "kv_cache_gib": round(cache / GIB, 1),
-        "sampler_gib": round(sampler / GIB, 1),
+        **{f"{name}_gib": round(each / _GIB, 1) for name, each in state.items()},
+        "activations_gib": round(activations / _GIB, 1),
+        "gathered_gib": round(gathered / _GIB, 1),
+        "learner_gib": round(learner / _GIB, 1),
+        "kv_cache_gib": round(cache / _GIB, 1),
+        "sampler_gib": round(sampler / _GIB, 1),
         "fits": max(learner, sampler) <= load.memory,
-        "handed_over_gib": round(2.0 * trained / GIB, 2),
+        "handed_over_gib": round(2.0 * trained / _GIB, 2),
         "hand_over_seconds": round(hand_over, 2),
         "sharding_seconds": round(sharding_seconds(model, load, gpus, learners), 1),
         "update_seconds": round(of_update, 1),

@@ -29,7 +29,7 @@ from turngym.benchmarks.studies.speed.sides.worker import Results, Worker
 
 AGENTS, EPISODES, THINK = 16, 32, 0.1
 SECONDS = 8.0
-CONNECTIONS = (
+_CONNECTIONS = (
     "reasoning that the template drops",
     "bodies without end",
     "connections without a key",
@@ -78,7 +78,7 @@ class Health:
         }
 
 
-def run_time(client: Worker, server: Worker, url: str) -> float:
+def _run_time(client: Worker, server: Worker, url: str) -> float:
     """Play episodes once, and return the seconds that they took; infinity if one failed."""
     opened = server.ask(do="open", count=EPISODES)["episodes"]
     client.ask(do="play", url=url, episodes=opened, at_once=AGENTS, think=THINK)
@@ -94,8 +94,8 @@ def measure(name: str) -> Results:
     try:
         began = server.ask(do="serve")
         url = began["url"]
-        run_time(client, server, url)
-        alone = run_time(client, server, url)
+        _run_time(client, server, url)
+        alone = _run_time(client, server, url)
         keys = server.ask(do="open", count=2)["episodes"]
         before = server.ask(do="used")["memory_mib"]
         if name:
@@ -103,7 +103,7 @@ def measure(name: str) -> Results:
             attacker.ask(do="attack", name=name, seconds=SECONDS, **place)
             time.sleep(1.0)
         health = Health(url)
-        attacked = run_time(client, server, url)
+        attacked = _run_time(client, server, url)
         found = attacker.ask(do="attacked") if name else {"statuses": {}}
         return {
             "health": health.end(),
@@ -120,7 +120,7 @@ def measure(name: str) -> Results:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure, print, and write the figures after each attack."""
-    names = ["", *BODIES, *CONNECTIONS]
+    names = ["", *BODIES, *_CONNECTIONS]
     parser = arguments(__doc__, "gateway_attacks.json")
     parser.add_argument("--attacks", nargs="*", choices=names, default=names)
     parser.add_argument("--nice", type=int, default=0, help="added to the priority of all processes of the measurement")

@@ -30,7 +30,7 @@ from turngym.benchmarks.studies.speed.sides.worker import Results, Worker
 
 AGENTS = 256
 KILLED = AGENTS // 10
-LOADS = {
+_LOADS = {
     "thinking, policy at once": {"think": 1.5, "service_ms": 0.0, "episodes": AGENTS},
     "thinking, policy 20 ms": {"think": 1.5, "service_ms": 20.0, "episodes": AGENTS},
     "endless, policy at once": {"think": 0.0, "service_ms": 0.0, "episodes": 2 * AGENTS},
@@ -118,7 +118,7 @@ def killed(service_ms: float = 20.0) -> Results:
 
 def measure(name: str, repeats: int) -> Results:
     """Return the figures of one load."""
-    about: dict[str, Any] = LOADS[name]
+    about: dict[str, Any] = _LOADS[name]
     server, client = worker(), worker()
     try:
         url = server.ask(do="serve", service_ms=about["service_ms"])["url"]
@@ -133,7 +133,7 @@ def measure(name: str, repeats: int) -> Results:
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure, print, and write the figures."""
     parser = arguments(__doc__, "gateway_load.json", repeats=3)
-    parser.add_argument("--loads", nargs="*", choices=LOADS, default=list(LOADS))
+    parser.add_argument("--loads", nargs="*", choices=_LOADS, default=list(_LOADS))
     parser.add_argument("--nice", type=int, default=0, help="added to the priority of all processes of the measurement")
     args = parser.parse_args(argv)
     about = {"turns": TURNS, "nice": os.nice(args.nice)}

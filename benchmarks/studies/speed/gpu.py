@@ -37,7 +37,7 @@ from turngym.trainers.core.update_config import UpdateConfig
 from turngym.trainers.engine.adapters import add_adapters
 from turngym.trainers.engine.learner import Learner
 
-PEAK = 989e12
+_PEAK = 989e12
 """Operations a second of an H100 SXM in bfloat16 without sparsity."""
 ANCHORS = {"0.6B": 11_900.0, "4B": 6_200.0}
 """Tokens a second of other trainers on one H100: all weights of 0.6B, adapters on 4B."""
@@ -179,7 +179,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--length", type=int, default=2048)
     made.add_argument("--micro-batch", type=int, default=16_384)
     made.add_argument("--updates", type=int, default=3)
-    made.add_argument("--peak", type=float, default=PEAK)
+    made.add_argument("--peak", type=float, default=_PEAK)
     made.add_argument("--runs", nargs="*", choices=list(RUNS), default=list(RUNS), help="whole runs")
     made.add_argument("--turns", type=int, default=40)
     made.add_argument("--groups", type=int, default=16)
@@ -202,7 +202,7 @@ def apart(words: list[str], why_not: str) -> dict[str, Any]:
     return {"status": "run", **json.loads(done.stdout.strip().splitlines()[-1])}
 
 
-def why_not(run: Run, can_run: bool) -> str:
+def _why_not(run: Run, can_run: bool) -> str:
     """Return why a run is not made here; empty if it is."""
     if not can_run:
         return "there is no GPU here"
@@ -226,7 +226,7 @@ def main() -> None:
         rows.append({**asdict(arm), **found})
         print(json.dumps(rows[-1]), flush=True)
     for run in (RUNS[name] for name in options.runs):
-        runs.append({**asdict(run), **apart(["--run", run.name], why_not(run, can_run))})
+        runs.append({**asdict(run), **apart(["--run", run.name], _why_not(run, can_run))})
         print(json.dumps(runs[-1]), flush=True)
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "none"
     names = ("rows", "length", "micro_batch", "updates", "peak", "turns", "groups", "group_size", "new_tokens")

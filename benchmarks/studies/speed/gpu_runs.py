@@ -23,8 +23,8 @@ from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, Tr
 from turngym.trainers.settings.rollout import SamplerName
 from turngym.trainers.settings.supervised import SupervisedConfig
 
-SUMS = ("rollout/tokens", "time/rollout_seconds", "time/update_seconds")
-MEANS = ("time/weight_sync", "time/learner_wait_seconds", "policy/staleness_mean")
+_SUMS = ("rollout/tokens", "time/rollout_seconds", "time/update_seconds")
+_MEANS = ("time/weight_sync", "time/learner_wait_seconds", "policy/staleness_mean")
 LARGEST = ("rollout/weight_gap", "train/logprob_gap")
 
 
@@ -114,14 +114,14 @@ def measure_run(run: Run, model: LanguageModel, options: argparse.Namespace) -> 
         target = Path(folder) / "run"
         train(settings(run, Path(folder) / "model", options), target, console=Console(quiet=True))
         records = RunFolder(target).metrics()[1:]
-    totals = {name: sum(record[name] for record in records) for name in SUMS}
+    totals = {name: sum(record[name] for record in records) for name in _SUMS}
     seconds = totals["time/rollout_seconds"] + totals["time/update_seconds"]
     found: dict[str, Any] = {
         "seconds_an_iteration": round(seconds / len(records), 3),
         "rollout_share": round(totals["time/rollout_seconds"] / seconds, 3),
         "sampled_tokens_per_second": round(totals["rollout/tokens"] / seconds, 1),
     }
-    for names, over in ((MEANS, lambda values: sum(values) / len(values)), (LARGEST, max)):
+    for names, over in ((_MEANS, lambda values: sum(values) / len(values)), (LARGEST, max)):
         for name in (name for name in names if name in records[0]):
             found[name] = float(f"{over([record[name] for record in records]):.3g}")
     if options.device != "cpu":

@@ -141,7 +141,7 @@ def lockstep(vector: TextVectorEnv, seed: int, seconds: float) -> float:
     return turns / (time.perf_counter() - began)
 
 
-def both_rates(vector: TextVectorEnv, seconds: float, repeat: int) -> dict[str, float]:
+def _both_rates(vector: TextVectorEnv, seconds: float, repeat: int) -> dict[str, float]:
     """Return the turns per second of both schedules in a window each."""
     return {
         "first_ready": first_ready(vector, repeat, seconds),
@@ -161,7 +161,7 @@ def ideal(hanging_share: float) -> float:
 def measure(hanging_share: float, repeats: int, seconds: float) -> dict[str, dict[str, Any]]:
     """Return the median rates of both schedules on each backend, and their share of the ideal."""
     vectors = {backend: make(backend, hanging_share) for backend in ("thread", "asyncio", "process")}
-    rates = interleaved({name: partial(both_rates, vector, seconds) for name, vector in vectors.items()}, repeats)
+    rates = interleaved({name: partial(_both_rates, vector, seconds) for name, vector in vectors.items()}, repeats)
     found = {}
     for backend, vector in vectors.items():
         middle = medians(rates[backend])

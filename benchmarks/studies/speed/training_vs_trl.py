@@ -51,7 +51,7 @@ PAIRS = (
     ("turngym bf16", "trl"),
     ("turngym", "trl continuous batching"),
 )
-PHASES = ("iteration", "rollout", "update")
+_PHASES = ("iteration", "rollout", "update")
 
 
 def worker(engine: str, plugins: Path) -> Worker:
@@ -70,7 +70,7 @@ def summary(runs: list[Results]) -> Results:
     """Return the medians of the iterations after the first of every run."""
     found: Results = {
         f"{phase}_seconds": round(statistics.median(value for run in runs for value in run[phase][1:]), 3)
-        for phase in PHASES
+        for phase in _PHASES
     }
     found["rollout_seconds_a_turn"] = round(found["rollout_seconds"] / runs[0]["turns"], 4)
     return {**found, **runs[0]["seen"][0], "iterations": sum(len(run["iteration"]) - 1 for run in runs)}
@@ -83,7 +83,7 @@ def cell(runs: list[Results]) -> Results:
     sides = {side: summary(found) for side, found in by_side.items() if found}
     ratios = {
         f"{ours} over {theirs}": {
-            phase: round(sides[theirs][f"{phase}_seconds"] / sides[ours][f"{phase}_seconds"], 2) for phase in PHASES
+            phase: round(sides[theirs][f"{phase}_seconds"] / sides[ours][f"{phase}_seconds"], 2) for phase in _PHASES
         }
         for ours, theirs in PAIRS
         if ours in sides and theirs in sides
@@ -139,7 +139,7 @@ def write(runs: list[Results], target: Path) -> Results:
 def show(name: str, found: Results) -> None:
     """Print a line for each side of a cell."""
     for side, each in found["sides"].items():
-        seconds = "  ".join(f"{phase} {each[f'{phase}_seconds']:8.2f}" for phase in PHASES)
+        seconds = "  ".join(f"{phase} {each[f'{phase}_seconds']:8.2f}" for phase in _PHASES)
         print(f"{name:12} {side:24} {seconds}  a turn {each['rollout_seconds_a_turn']:.3f}", flush=True)
     for pair, ratio in found["times_as_fast"].items():
         print(

@@ -49,7 +49,7 @@ def _goal(
     )
 
 
-def write_note(generator: np.random.Generator) -> Goal:
+def _write_note(generator: np.random.Generator) -> Goal:
     """Write a text into an empty file."""
     text = sentences(generator, 2)
     return _goal(
@@ -60,7 +60,7 @@ def write_note(generator: np.random.Generator) -> Goal:
     )
 
 
-def add_line(generator: np.random.Generator) -> Goal:
+def _add_line(generator: np.random.Generator) -> Goal:
     """Add a line at the end."""
     lines = sentences(generator, int(generator.integers(3, 7)))
     *before, last = lines
@@ -72,7 +72,7 @@ def add_line(generator: np.random.Generator) -> Goal:
     )
 
 
-def replace_word(generator: np.random.Generator) -> Goal:
+def _replace_word(generator: np.random.Generator) -> Goal:
     """Replace a name wherever it occurs."""
     old, new, other = pick(generator, NAMES, 3)
     lines = sentences(generator, int(generator.integers(5, 9)))
@@ -90,7 +90,7 @@ def replace_word(generator: np.random.Generator) -> Goal:
     )
 
 
-def delete_line(generator: np.random.Generator) -> Goal:
+def _delete_line(generator: np.random.Generator) -> Goal:
     """Delete one of several lines."""
     lines = sentences(generator, int(generator.integers(4, 8)))
     number = int(generator.integers(len(lines)))
@@ -103,7 +103,7 @@ def delete_line(generator: np.random.Generator) -> Goal:
     )
 
 
-def save_copy(generator: np.random.Generator) -> Goal:
+def _save_copy(generator: np.random.Generator) -> Goal:
     """Save a file under another name."""
     lines = sentences(generator, 3)
     name = f"{one(generator, FILES)}-{int(generator.integers(10, 100))}.txt"
@@ -116,7 +116,7 @@ def save_copy(generator: np.random.Generator) -> Goal:
     )
 
 
-def move_line(generator: np.random.Generator) -> Goal:
+def _move_line(generator: np.random.Generator) -> Goal:
     """Move the first line to the end."""
     lines = pick(generator, ITEMS, int(generator.integers(4, 9)))
     return _goal(
@@ -128,7 +128,7 @@ def move_line(generator: np.random.Generator) -> Goal:
     )
 
 
-def correct_word(generator: np.random.Generator) -> Goal:
+def _correct_word(generator: np.random.Generator) -> Goal:
     """Replace one word."""
     lines = pick(generator, ITEMS, 7)
     *lines, new = lines
@@ -143,7 +143,7 @@ def correct_word(generator: np.random.Generator) -> Goal:
     )
 
 
-def to_uppercase(generator: np.random.Generator) -> Goal:
+def _to_uppercase(generator: np.random.Generator) -> Goal:
     """Write one line in capital letters."""
     lines = sentences(generator, int(generator.integers(3, 7)))
     number = int(generator.integers(len(lines)))
@@ -156,7 +156,7 @@ def to_uppercase(generator: np.random.Generator) -> Goal:
     )
 
 
-def windows_endings(generator: np.random.Generator) -> Goal:
+def _windows_endings(generator: np.random.Generator) -> Goal:
     """Use Windows line endings."""
     lines = sentences(generator, int(generator.integers(3, 7)))
     wanted = _content(lines).replace(b"\n", b"\r\n")
@@ -168,7 +168,7 @@ def windows_endings(generator: np.random.Generator) -> Goal:
     )
 
 
-def copy_between(generator: np.random.Generator) -> Goal:
+def _copy_between(generator: np.random.Generator) -> Goal:
     """Copy a line of one file to the end of another."""
     lines, sums = sentences(generator, 4), pick(generator, ITEMS, 3)
     number = int(generator.integers(len(lines)))
@@ -185,7 +185,7 @@ def copy_between(generator: np.random.Generator) -> Goal:
     return goal
 
 
-def write_unlike(generator: np.random.Generator) -> Goal:
+def _write_unlike(generator: np.random.Generator) -> Goal:
     """Write letters that are not on an English keyboard."""
     word = one(generator, ("Straße", "naïve", "crème brûlée", "jalapeño", "žluťoučký", "λόγος", "смех", "Ångström"))
     line = f"{sentence(generator)[:-1]} – {word}."
@@ -198,15 +198,15 @@ def write_unlike(generator: np.random.Generator) -> Goal:
 
 
 EDITOR_GOALS: Mapping[str, Builder] = {
-    "add-line": add_line,
-    "copy-between-files": copy_between,
-    "correct-word": correct_word,
-    "delete-line": delete_line,
-    "move-line": move_line,
-    "replace-word": replace_word,
-    "save-copy": save_copy,
-    "to-uppercase": to_uppercase,
-    "windows-endings": windows_endings,
-    "write-foreign-words": write_unlike,
-    "write-note": write_note,
+    "add-line": _add_line,
+    "copy-between-files": _copy_between,
+    "correct-word": _correct_word,
+    "delete-line": _delete_line,
+    "move-line": _move_line,
+    "replace-word": _replace_word,
+    "save-copy": _save_copy,
+    "to-uppercase": _to_uppercase,
+    "windows-endings": _windows_endings,
+    "write-foreign-words": _write_unlike,
+    "write-note": _write_note,
 }

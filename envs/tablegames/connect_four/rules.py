@@ -75,7 +75,7 @@ def dropped(grid: Grid, position: Position, column: int) -> Position:
 
 
 @lru_cache(maxsize=8)
-def line_finder(rows: int, connect: int) -> Callable[[int], bool]:
+def _line_finder(rows: int, connect: int) -> Callable[[int], bool]:
     """Return what tells whether some stones hold enough in a row, column or diagonal of one board size."""
     height, more = rows + 1, range(connect - 1)
     shifts = (1, height, height - 1, height + 1)
@@ -98,7 +98,7 @@ def has_line(grid: Grid, stones: int) -> bool:
     >>> has_line(Grid(), 0b1111), has_line(Grid(), 0b0111)
     (True, False)
     """
-    return line_finder(grid.rows, grid.connect)(stones)
+    return _line_finder(grid.rows, grid.connect)(stones)
 
 
 def just_won(grid: Grid, position: Position) -> bool:
@@ -177,7 +177,7 @@ def searcher(grid: Grid) -> Search:
     Values found with the whole of a line are kept from call to call, up to 300,000; so a call's result never
     depends on those before it, only its time.
     """
-    wins, search = line_finder(grid.rows, grid.connect), _alpha_beta(grid)
+    wins, search = _line_finder(grid.rows, grid.connect), _alpha_beta(grid)
 
     def checked(own: int, both: int, depth: int, alpha: int, beta: int) -> int:
         return both.bit_count() - WIN if wins(both ^ own) else search(own, both, depth, alpha, beta)
@@ -226,7 +226,7 @@ def _alpha_beta(grid: Grid) -> Search:
 
 def _looker(grid: Grid) -> Callable[[int, int, int, bool], tuple[int, list[int]]]:
     """Return what looks a move ahead: the moves to search, or none and the value where the game is decided."""
-    wins = line_finder(grid.rows, grid.connect)
+    wins = _line_finder(grid.rows, grid.connect)
     order = [(grid.floor(column), grid.strip(column)) for column in _middle_first(grid)]
 
     def looked(own: int, other: int, both: int, is_deep: bool) -> tuple[int, list[int]]:

@@ -89,7 +89,7 @@ def dealer_chances(count: int, has_ace: bool, cards: int, pool: Pool) -> tuple[f
     return tuple(chances)
 
 
-def stand_value(count: int, has_ace: bool, is_natural: bool, shown: int, pool: Pool, stakes: Stakes) -> float:
+def _stand_value(count: int, has_ace: bool, is_natural: bool, shown: int, pool: Pool, stakes: Stakes) -> float:
     """Return the expectation of standing against a dealer who shows one card.
 
     Args:
@@ -118,7 +118,7 @@ def play_value(count: int, has_ace: bool, shown: int, pool: Pool, stakes: Stakes
     >>> [round(value, 3) for value in play_value(16, False, 10, ENDLESS, MONEY)]
     [-0.576, -0.575]
     """
-    stand = stand_value(count, has_ace, False, shown, pool, stakes)
+    stand = _stand_value(count, has_ace, False, shown, pool, stakes)
     coming = draws(pool)
     too_much = float_sum([share for value, share, _ in coming if count + value > 21])
     if (bound := stakes.win * (1 - too_much) + stakes.loss * too_much) <= stand:
@@ -160,7 +160,7 @@ def game_value(stakes: Stakes) -> float:
         for other, second, _ in draws(ENDLESS):
             for shown, third, _ in draws(ENDLESS):
                 if {one, other} == {1, 10}:
-                    best = stand_value(11, True, True, shown, ENDLESS, stakes)
+                    best = _stand_value(11, True, True, shown, ENDLESS, stakes)
                 else:
                     best = max(play_value(one + other, 1 in (one, other), shown, ENDLESS, stakes))
                 value += first * second * third * best

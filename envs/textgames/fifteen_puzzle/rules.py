@@ -119,11 +119,11 @@ def board_text(board: Sequence[int], size: int) -> str:
     4 5 6
     7 8 _
     """
-    return text_template(size) % tuple([tile or "_" for tile in board])
+    return _text_template(size) % tuple([tile or "_" for tile in board])
 
 
 @lru_cache(maxsize=16)
-def text_template(size: int) -> str:
+def _text_template(size: int) -> str:
     """Return the lines with a place for each number."""
     field = f"%{len(str(size**2 - 1))}s"
     return "\n".join([" ".join([field] * size)] * size)

@@ -20,7 +20,7 @@ DIGITS = "123456789"
 
 Row: TypeAlias = tuple[str, int, int]
 """A guess, its black and its white pegs."""
-Codes: TypeAlias = NDArray[np.uint8]
+_Codes: TypeAlias = NDArray[np.uint8]
 """Digits less one, [code, place]."""
 
 _TRY_ALL_BELOW = 2000
@@ -99,7 +99,7 @@ remembered_answer = lru_cache(maxsize=20_000)(answer)
 """The same, for codes so few that pairs come again."""
 
 
-def peg_codes(guesses: Codes, hidden: Codes, colours: int) -> NDArray[np.uint8]:
+def peg_codes(guesses: _Codes, hidden: _Codes, colours: int) -> NDArray[np.uint8]:
     """Return the pegs of every guess for every hidden code as one number, ``black * (length + 1) + white``.
 
     Returns:
@@ -116,13 +116,13 @@ def peg_codes(guesses: Codes, hidden: Codes, colours: int) -> NDArray[np.uint8]:
     return black * np.uint8(length + 1) + common - black
 
 
-def as_digits(codes: Iterable[str]) -> Codes:
+def as_digits(codes: Iterable[str]) -> _Codes:
     """Return codes of one length as digits less one, [code, place]."""
     return np.array([list(code.encode()) for code in codes], np.uint8) - np.uint8(ord("1"))
 
 
 @lru_cache(maxsize=8)
-def _digits(kind: Kind) -> Codes:
+def _digits(kind: Kind) -> _Codes:
     return as_digits(all_codes(kind))
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
-Planes: TypeAlias = tuple[int, int, int, int]
+_Planes: TypeAlias = tuple[int, int, int, int]
 """A number from 0 to 9 for each cell: the sets of the cells whose number has bit 0, 1, 2 and 3."""
 
-_NONE: Planes = (0, 0, 0, 0)
+_NONE: _Planes = (0, 0, 0, 0)
 
 
 def cells_of(bits: int) -> Iterator[int]:
@@ -70,7 +70,7 @@ class Grid:
         wide = cells | cells << 1 | cells >> 1
         return (wide | wide << self._stride | wide >> self._stride) & self.board
 
-    def counts(self, cells: int) -> Planes:
+    def counts(self, cells: int) -> _Planes:
         """Return for each cell how many of itself and its neighbours are in the set.
 
         Three bits in a row are added to a number of two bits, and three of these in a column to one of four, for all
@@ -105,12 +105,12 @@ def opened(grid: Grid, cell: int, mines: int, is_open: int) -> dict[int, int]:
     return numbers
 
 
-def _equal(numbers: Planes, others: Planes) -> int:
+def _equal(numbers: _Planes, others: _Planes) -> int:
     """Return the places where two numbers are equal, those that are no cell included."""
     return ~(numbers[0] ^ others[0] | numbers[1] ^ others[1] | numbers[2] ^ others[2] | numbers[3] ^ others[3])
 
 
-def _apply_single_numbers(grid: Grid, numbers: Planes, is_open: int, mines: int, safe: int) -> tuple[int, int]:
+def _apply_single_numbers(grid: Grid, numbers: _Planes, is_open: int, mines: int, safe: int) -> tuple[int, int]:
     """Return the cells that are mines, and those that are safe, by the numbers of single open cells.
 
     A number whose mines are all known makes its other neighbours safe. One that needs all its unknown neighbours

@@ -17,7 +17,7 @@ _SEARCHES = ((1.0, 30_000), (2.0, 30_000), (10.0, None))
 """Weight and most states expanded of each search; the last one has no limit."""
 
 
-def push_distances(room: Room, goal: int) -> dict[int, int]:
+def _push_distances(room: Room, goal: int) -> dict[int, int]:
     """Return the pushes that a lone box needs from each cell to ``goal``; cells without a way are absent."""
     distances = {goal: 0}
     queue = [goal]
@@ -34,7 +34,7 @@ class PushEstimate:
     """Lower bound of the pushes that are left, remembered for each set of boxes."""
 
     def __init__(self, room: Room) -> None:
-        self._tables = [push_distances(room, goal) for goal in sorted(room.goals)]
+        self._tables = [_push_distances(room, goal) for goal in sorted(room.goals)]
         self._known: dict[frozenset[int], int | None] = {}
 
     def __call__(self, boxes: frozenset[int]) -> int | None:

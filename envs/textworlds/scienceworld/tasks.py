@@ -47,7 +47,7 @@ SIMPLIFICATIONS = (
     "selfWateringFlowerPots",
     "noElectricalAction",
 )
-FREE_ACTIONS = ("look around", "inventory", "task")
+_FREE_ACTIONS = ("look around", "inventory", "task")
 """Actions that take no time in the world."""
 _ELECTRICAL = ("power-component", "conductivity")
 
@@ -121,6 +121,6 @@ def gold_position(actions: Sequence[str], gold: Sequence[str]) -> int | None:
     for action in actions:
         if position < len(gold) and action == gold[position]:
             position += 1
-        elif action not in FREE_ACTIONS:
+        elif action not in _FREE_ACTIONS:
             return None
     return position

@@ -12,7 +12,7 @@ import numpy as np
 from turngym.envs.tools.code_repair import programs_lists, programs_numbers
 from turngym.seeding import stream
 
-NUM_INPUTS = 24
+_NUM_INPUTS = 24
 """Inputs of each program, always the same; tests are drawn from them."""
 
 
@@ -107,9 +107,9 @@ def programs() -> Mapping[str, Program]:
 def _program(function: Callable[..., Any], kinds: tuple[str, ...]) -> Program:
     name, generator = function.__name__, stream("program", function.__name__)
     inputs: list[list[Any]] = []
-    for _ in range(NUM_INPUTS * 20):
+    for _ in range(_NUM_INPUTS * 20):
         drawn = [_INPUTS[kind](generator) for kind in kinds]
-        if drawn not in inputs and len(inputs) < NUM_INPUTS:
+        if drawn not in inputs and len(inputs) < _NUM_INPUTS:
             inputs.append(drawn)
     outputs = tuple(function(*[_copied(value) for value in values]) for values in inputs)
     summary = (inspect.getdoc(function) or "").partition("\n")[0]

@@ -54,7 +54,7 @@ class Judge:
             return self._same_relation(given, gold)
         if "seq" in (gold[0], given[0]):
             return self._same_sequence(given, gold)
-        if self._must_be_worked_out and is_number(gold) and not (is_number(given) and is_as_short(given, gold)):
+        if self._must_be_worked_out and is_number(gold) and not (is_number(given) and _is_as_short(given, gold)):
             return False
         known = self._exact(gold), self._exact(given)
         if known[0] is not None and known[1] is not None:
@@ -258,7 +258,7 @@ def is_number(tree: Tree) -> bool:
     return bool(tree[0] == "num")
 
 
-def is_as_short(given: Tree, gold: Tree) -> bool:
+def _is_as_short(given: Tree, gold: Tree) -> bool:
     """Return whether a number is not a fraction where a whole number would do."""
     return bool(unsigned(gold)[0] != "num" or unsigned(given)[0] == "num")
 

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-Dice: TypeAlias = Callable[[int, int], int]
+_Dice: TypeAlias = Callable[[int, int], int]
 """Samples an integer from the first to the second, inclusive."""
-Template: TypeAlias = Callable[[Dice, int], "Problem"]
+_Template: TypeAlias = Callable[[_Dice, int], "Problem"]
 
 
 class Problem(NamedTuple):
@@ -52,7 +52,7 @@ _PEOPLE = ("Ana", "Bo", "Chen", "Dara", "Efe", "Finn", "Gita", "Hugo", "Ines", "
 _THINGS = ("stamps", "marbles", "shells", "cards", "buttons", "coins", "seeds", "beads", "stickers", "pencils")
 
 
-def shopping(dice: Dice, level: int) -> Problem:
+def _shopping(dice: _Dice, level: int) -> Problem:
     """Return a chain of additions, multiplications and shares in words."""
     name, thing = _PEOPLE[dice(0, len(_PEOPLE) - 1)], _THINGS[dice(0, len(_THINGS) - 1)]
     have = dice(10, 60 * level)
@@ -75,7 +75,7 @@ def shopping(dice: Dice, level: int) -> Problem:
     return Problem("words", question, str(value), ("\n".join([*code, "print(x)"]),))
 
 
-def rates(dice: Dice, level: int) -> Problem:
+def rates(dice: _Dice, level: int) -> Problem:
     """Return a question on work done together."""
     times = [dice(2, 8 * level) for _ in range(2 + (level > 2))]
     share = sum((Fraction(1, time) for time in times), Fraction(0))
@@ -85,7 +85,7 @@ def rates(dice: Dice, level: int) -> Problem:
     return Problem("words", question, _number(1 / share), (code,))
 
 
-def remainder(dice: Dice, level: int) -> Problem:
+def remainder(dice: _Dice, level: int) -> Problem:
     """Return a power modulo a number."""
     base, exponent, modulus = dice(2, 30), dice(10**level, 10 ** (level + 1)), dice(7, 10 ** min(level, 3) + 20)
     question = f"What is the remainder when {base}^{exponent} is divided by {modulus}?"
@@ -96,7 +96,7 @@ def remainder(dice: Dice, level: int) -> Problem:
     return Problem("number theory", question, str(found), (f"print(pow({base}, {exponent}, {modulus}))",))
 
 
-def divisors(dice: Dice, level: int) -> Problem:
+def divisors(dice: _Dice, level: int) -> Problem:
     """Return the number or the sum of the divisors of a number with known factors."""
     primes = (2, 3, 5, 7, 11, 13)[: 2 + level]
     powers = [dice(0, 3) for _ in primes]
@@ -112,7 +112,7 @@ def divisors(dice: Dice, level: int) -> Problem:
     return Problem("number theory", question, str(answer), (code,))
 
 
-def common_time(dice: Dice, level: int) -> Problem:
+def _common_time(dice: _Dice, level: int) -> Problem:
     """Return when several periods meet again."""
     periods = sorted({dice(4, 15 * level + 5) for _ in range(2 + level)})
     told = ", ".join(map(str, periods))
@@ -127,7 +127,7 @@ def common_time(dice: Dice, level: int) -> Problem:
     return Problem("number theory", question, str(answer), (code,))
 
 
-def committee(dice: Dice, level: int) -> Problem:
+def committee(dice: _Dice, level: int) -> Problem:
     """Return in how many ways a group with conditions can be chosen."""
     men, women = dice(3, 4 + 2 * level), dice(3, 4 + 2 * level)
     size = dice(2, min(men + women - 1, 3 + level))
@@ -144,7 +144,7 @@ def committee(dice: Dice, level: int) -> Problem:
     return Problem("combinatorics", question, str(answer), (code,))
 
 
-def paths(dice: Dice, level: int) -> Problem:
+def paths(dice: _Dice, level: int) -> Problem:
     """Return the number of ways through a grid that avoid a point."""
     width, height = dice(2, 3 + 2 * level), dice(2, 3 + 2 * level)
     x, y = dice(0, width), dice(0, height)
@@ -176,7 +176,7 @@ for i in range(n):
 x = [row[-1] for row in rows]"""
 
 
-def linear_system(dice: Dice, level: int) -> Problem:
+def _linear_system(dice: _Dice, level: int) -> Problem:
     """Return a system of linear equations with one solution."""
     count = 2 + (level > 1)
     solution = [Fraction(dice(-9, 9), dice(1, level)) for _ in range(count)]
@@ -197,7 +197,7 @@ def _linear(row: list[int], names: str) -> str:
     return (" + ".join(f"{a}{name}" for a, name in zip(row, names, strict=True) if a) or "0").replace("+ -", "- ")
 
 
-def dice_sum(dice: Dice, level: int) -> Problem:
+def _dice_sum(dice: _Dice, level: int) -> Problem:
     """Return the probability of a sum of dice."""
     count, sides = 1 + level, dice(4, 8)
     target = dice(count + 1, count * sides - 1)
@@ -217,7 +217,7 @@ def dice_sum(dice: Dice, level: int) -> Problem:
     return Problem("probability", question, _number(answer), (code,))
 
 
-def urn(dice: Dice, level: int) -> Problem:
+def _urn(dice: _Dice, level: int) -> Problem:
     """Return the probability of drawing certain balls from an urn."""
     red, blue, green = dice(2, 3 + 2 * level), dice(2, 3 + 2 * level), dice(0, 2 * level)
     drawn = dice(2, min(4, red + blue + green - 1))
@@ -236,7 +236,7 @@ def urn(dice: Dice, level: int) -> Problem:
     return Problem("probability", question, _number(answer), (code,))
 
 
-def recurrence(dice: Dice, level: int) -> Problem:
+def _recurrence(dice: _Dice, level: int) -> Problem:
     """Return a term of a sequence that is given by its two predecessors."""
     first, second, a, b, c = dice(0, 5), dice(1, 6), dice(1, 2 + level), dice(1, 2 + level), dice(0, 4) * (level > 1)
     place = dice(5, 5 + 4 * level)
@@ -252,7 +252,7 @@ def recurrence(dice: Dice, level: int) -> Problem:
     return Problem("sequences", question, str(terms[-1]), (code,))
 
 
-def series(dice: Dice, level: int) -> Problem:
+def series(dice: _Dice, level: int) -> Problem:
     """Return the sum of a polynomial over the whole numbers of a range."""
     a, b, c, last = dice(1, 3 * level), dice(-9, 9), dice(-9, 9), dice(10, 10 ** (1 + level))
     question = f"What is the sum of {a}k^2 + ({b})k + ({c}) over all whole numbers k from 1 to {last}?"
@@ -269,7 +269,7 @@ _ORDERS = (
 )
 
 
-def arithmetic(dice: Dice, level: int) -> Problem:
+def arithmetic(dice: _Dice, level: int) -> Problem:
     """Return a chain of sums, differences and products, each in one of several wordings."""
     value = dice(10, 99)
     lines, code = [f"Begin with {value}."], str(value)
@@ -284,15 +284,15 @@ def arithmetic(dice: Dice, level: int) -> Problem:
     return Problem("arithmetic", question, str(value), (f"print({code})",))
 
 
-TEMPLATES: Mapping[str, tuple[Template, ...]] = {
-    "words": (shopping, rates),
-    "number theory": (remainder, divisors, common_time),
+TEMPLATES: Mapping[str, tuple[_Template, ...]] = {
+    "words": (_shopping, rates),
+    "number theory": (remainder, divisors, _common_time),
     "combinatorics": (committee, paths),
-    "linear systems": (linear_system,),
-    "probability": (dice_sum, urn),
-    "sequences": (recurrence, series),
+    "linear systems": (_linear_system,),
+    "probability": (_dice_sum, _urn),
+    "sequences": (_recurrence, series),
 }
-ALONE: Mapping[str, tuple[Template, ...]] = {"arithmetic": (arithmetic,)}
+ALONE: Mapping[str, tuple[_Template, ...]] = {"arithmetic": (arithmetic,)}
 """Kinds that ``"mixed"`` leaves out, so that its problems stay as they have always been."""
 KINDS = (*TEMPLATES, *ALONE)
 LEVELS = (1, 2, 3)

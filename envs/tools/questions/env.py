@@ -140,7 +140,7 @@ class Questions(TextEnv[str]):
         self._reward = 0.0
         if self._bench is not None:
             self._bench.restart()
-        self.instance = content_of(self._task)
+        self.instance = _content_of(self._task)
 
     def apply_action(self, action: str) -> Outcome[str]:
         """Run a tool, or judge an answer."""
@@ -262,7 +262,7 @@ def _judge(name: str, tasks: TaskSet) -> Judge:
     return find_judge(name, tasks.tasks)
 
 
-def content_of(task: FileTask) -> str:
+def _content_of(task: FileTask) -> str:
     """Return the canonical text of a question: everything that its episodes can depend on."""
     parts: list[JSONValue] = [task.id, task.instruction, list(task.answers), dict(task.files)]
     return canonical_text([*parts, dict(task.metadata)] if task.metadata else parts)

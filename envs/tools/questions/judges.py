@@ -17,7 +17,7 @@ from turngym.envs.tools.questions.reading import FileTask
 from turngym.errors import BrokenCode, ConfigError, UnknownName, nearest
 from turngym.loading import Wanted, load_object, split_place
 
-NO_JUDGE = "none"
+_NO_JUDGE = "none"
 """The judge that rewards nothing: rewards come from elsewhere."""
 AUTO = "auto"
 """The judge that depends on the answers: ``math`` if all are numbers, else ``normalised``."""
@@ -138,7 +138,7 @@ def find_judge(name: str, tasks: Iterable[FileTask]) -> Judge:
         UnknownName: There is no such judge.
         ConfigError: A task has no answer to compare with.
     """
-    if name == NO_JUDGE:
+    if name == _NO_JUDGE:
         return _nothing
     if name == AUTO:
         tasks = tuple(tasks)
@@ -148,7 +148,7 @@ def find_judge(name: str, tasks: Iterable[FileTask]) -> Judge:
         return _comparing(_COMPARISONS[name])
     if split_place(name)[0]:
         return _own(name)
-    known = nearest(name[:100], [AUTO, *_COMPARISONS, NO_JUDGE])
+    known = nearest(name[:100], [AUTO, *_COMPARISONS, _NO_JUDGE])
     raise UnknownName(f"no reward named {name[:100]!r}. {known} Your own is path/to/file.py:function.")
 
 

@@ -29,13 +29,13 @@ _LONGEST_REPORT = 8 * LONGEST_VALUE + 100  # two digits for each byte, four byte
 _SET_DUMPABLE = 4  # PR_SET_DUMPABLE of prctl(2)
 
 
-def set_dumpable(value: int) -> None:
+def _set_dumpable(value: int) -> None:
     """Say whether processes of the same user may look into this one: its memory, its open files."""
     if ctypes.CDLL(None, use_errno=True).prctl(_SET_DUMPABLE, value, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_DUMPABLE)")
 
 
-def set_limits(limits: dict[str, Any]) -> None:
+def _set_limits(limits: dict[str, Any]) -> None:
     """Take on the limits, for this process and all that come from it."""
     mib = 1024 * 1024
     wanted = {
@@ -49,7 +49,7 @@ def set_limits(limits: dict[str, Any]) -> None:
         resource.setrlimit(kind, (int(value), int(value)))
 
 
-def run_code(code: str, namespace: dict[str, Any]) -> str:
+def _run_code(code: str, namespace: dict[str, Any]) -> str:
     """Run code and return the repr of its last line, if that is an expression."""
     tree = ast.parse(code, "<code>")
     last = tree.body[-1] if tree.body else None
@@ -69,7 +69,7 @@ def work(orders: TextIO, reports: TextIO, limits: dict[str, Any]) -> None:
     for line in orders:
         status, value = "ok", ""
         try:
-            value = run_code(json.loads(line)["code"], namespace)
+            value = _run_code(json.loads(line)["code"], namespace)
         except SystemExit as end:
             status = "ok" if end.code in (None, 0) else "error"
         except BaseException:
@@ -100,7 +100,7 @@ class Worker:
             return
         for end in (self.orders, self.reports, self.out, self.err):
             os.close(end)
-        set_dumpable(1)
+        _set_dumpable(1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         null = os.open(os.devnull, os.O_RDONLY)
@@ -156,7 +156,7 @@ def collect(worker: Worker, seconds: float, most: int) -> tuple[str, bytes, byte
     return status, bytes(report), bytes(output[worker.out]), bytes(output[worker.err])
 
 
-def read_report(report: bytes) -> tuple[str, str]:
+def _read_report(report: bytes) -> tuple[str, str]:
     """Return the status and the value in what the code's own process wrote; it died if that is no report."""
     status, _, value = report.partition(b"\n")[0].partition(b" ")
     try:
@@ -179,7 +179,7 @@ def answer(worker: Worker, order: dict[str, Any], limits: dict[str, Any]) -> tup
     status, report, out, err = collect(worker, order["seconds"], most)
     value = ""
     if status == "reported":
-        status, value = read_report(report)
+        status, value = _read_report(report)
     out, err = out[:most], err[: max(0, most - len(out[:most]))]
     texts = {"stdout": out.decode("utf8", "replace"), "stderr": err.decode("utf8", "replace")}
     return {"status": status, "value": value, **texts}, status not in ("ok", "error")
@@ -191,11 +191,11 @@ def main() -> None:
         sys.exit("the driver of a sandbox has to be process 1 of a namespace of its own")
     limits = json.loads(sys.argv[1])
     sys.path[:] = filter(None, sys.path)  # modules come from the system alone, not from the scratch folder
-    set_limits(limits)
+    _set_limits(limits)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # what code leaves behind ends without a trace
-    set_dumpable(0)
+    _set_dumpable(0)
     worker = Worker(limits)
     print(json.dumps(READY), flush=True)
     for line in sys.stdin:

@@ -51,14 +51,14 @@ ENVIRONMENT = {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", "PYTH
 
 
 @cache
-def driver_source() -> str:
+def _driver_source() -> str:
     """Return the program that runs inside."""
     return (Path(__file__).parent / "driver.py").read_text("utf8")
 
 
 def driver_arguments(limits: Limits) -> list[str]:
     """Return the arguments for the interpreter inside, which reads no files of its user."""
-    return ["-s", "-S", "-c", driver_source(), json.dumps(asdict(limits))]
+    return ["-s", "-S", "-c", _driver_source(), json.dumps(asdict(limits))]
 
 
 class DriverSession(SandboxSession):

@@ -6,7 +6,7 @@ import os
 from functools import cache
 from pathlib import Path
 
-USERS = 100_000_000
+_USERS = 100_000_000
 
 
 def mark() -> str:
@@ -39,5 +39,5 @@ def _world() -> str:
 
 
 def user_number(count: int) -> int:
-    """Return a number below :data:`USERS` for the user of a sandbox: processes side by side have others."""
-    return (os.getpid() % (USERS // 1000)) * 1000 + count % 1000
+    """Return a number below :data:`_USERS` for the user of a sandbox: processes side by side have others."""
+    return (os.getpid() % (_USERS // 1000)) * 1000 + count % 1000

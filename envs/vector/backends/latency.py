@@ -11,7 +11,7 @@ _PER_DECADE = 48
 _DECADES = 12
 _NUM_BINS = _PER_DECADE * _DECADES
 _LONGEST_BUFFER = 8192
-QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
+_QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 
 
 class Histogram:
@@ -59,7 +59,7 @@ class Histogram:
 
     def summary(self) -> dict[str, float]:
         """Return the count, the quantiles p50, p90 and p99, and the longest duration, in seconds."""
-        quantiles = {name: self.quantile(share) for name, share in QUANTILES.items()}
+        quantiles = {name: self.quantile(share) for name, share in _QUANTILES.items()}
         return {"count": self.count, **quantiles, "max": self.longest}
 
 

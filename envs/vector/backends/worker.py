@@ -159,7 +159,7 @@ def _run_jobs(
     for serial, index, journal, op in jobs:
         if answers and (index in slow or began - flushed > _FLUSH_SECONDS):
             board.write(IDLE)
-            channel.send(encode_answers(answers, durations))
+            channel.send(_encode_answers(answers, durations))
             answers, durations = [], {"step": [], "reset": []}
             began = flushed = time.monotonic()
         if board.is_recalled(serial):
@@ -177,7 +177,7 @@ def _run_jobs(
         began = now
     board.write(IDLE)
     if answers:
-        channel.send(encode_answers(answers, durations))
+        channel.send(_encode_answers(answers, durations))
 
 
 def run_job(slot: Slot, journal: Journal | None, op: Op, begin: Begin) -> Any:
@@ -230,7 +230,7 @@ def for_caller(error: BaseException) -> Exception:
     return error if isinstance(error, Exception) else TurngymError(describe(error))
 
 
-def encode_answers(answers: list[Any], durations: dict[str, list[float]]) -> bytes:
+def _encode_answers(answers: list[Any], durations: dict[str, list[float]]) -> bytes:
     """Return the answers as a frame; one that cannot be pickled becomes a fault of its slot.
 
     Args:

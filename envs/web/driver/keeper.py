@@ -11,7 +11,7 @@ from turngym.envs.web.driver.tab import BrowserFault, BrowserGone, Tab
 from turngym.envs.web.driver.thread import BrowserThread, shared_pool
 
 T = TypeVar("T")
-RECYCLED_AFTER = 200
+_RECYCLED_AFTER = 200
 """Episodes after which a tab is replaced."""
 _ENDING_SECONDS = 2.0
 _ATTEMPTS = 3
@@ -108,7 +108,7 @@ class TabKeeper:
                 whatever is done with a broken one tells what broke it.
         """
         tab = self._tab
-        if tab is not None and is_reset and (tab.resets >= RECYCLED_AFTER or tab.fault):
+        if tab is not None and is_reset and (tab.resets >= _RECYCLED_AFTER or tab.fault):
             await self.close()
         if self._tab is None:
             assert self._thread is not None

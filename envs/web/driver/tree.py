@@ -13,7 +13,7 @@ from typing import Any
 from turngym.envs.web.driver.page import MOST_LINES, Node
 from turngym.envs.web.driver.tab import Tab
 
-HIDDEN_ELEMENT = -1
+_HIDDEN_ELEMENT = -1
 _ELEMENT, _FRAGMENT = 1, 11
 _PASSED = frozenset({"", "none", "generic", "RootWebArea", "InlineTextBox", "LineBreak", "MenuListPopup"})
 _WORDS = ("disabled", "focused", "expanded", "selected", "required")
@@ -156,7 +156,7 @@ class _Reader:
     def branches(self, node: Mapping[str, Any], depth: int, above: str, owner: int) -> Iterator[Branch]:
         """Yield a node and all below it; ``above`` is the name, ``owner`` the number that text there goes by."""
         number = self.numbers.get(node.get("backendDOMNodeId", 0), 0)
-        if number == HIDDEN_ELEMENT:
+        if number == _HIDDEN_ELEMENT:
             return
         role, name = _text(node, "role"), " ".join(_text(node, "name").split())
         if role == "StaticText":

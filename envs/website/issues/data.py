@@ -28,7 +28,7 @@ SCHEMA = {
     "comment": ("issue", "author", "text"),
 }
 ME = "you"
-ISSUES = 24
+_ISSUES = 24
 
 
 def build(generator: np.random.Generator) -> Tables:
@@ -41,8 +41,8 @@ def build(generator: np.random.Generator) -> Tables:
     teams = [words.TEAMS[place % 3] for place in range(6)]
     devices, troubles = some(words.DEVICES, 8), some(words.TROUBLES, 10)
     titles = [f"{device} {trouble}" for device in devices for trouble in troubles]
-    chosen = generator.permutation(len(titles))[:ISSUES].tolist()
-    draws = generator.random((ISSUES, 6)).tolist()
+    chosen = generator.permutation(len(titles))[:_ISSUES].tolist()
+    draws = generator.random((_ISSUES, 6)).tolist()
     tables: Tables = {
         "person": [(number, *each) for number, each in enumerate(zip(names, teams, strict=True), 1)],
         "label": [(number, name) for number, name in enumerate(labels, 1)],

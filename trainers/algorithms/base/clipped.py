@@ -203,7 +203,7 @@ class ClippedMethod(PolicyMethod[ClippedConfigT]):
         """Return the policy term, the terms that have a weight, and the metrics."""
         surrogate = self.surrogate(inputs)
         terms = {"policy": Term(surrogate.policy.loss, self.normalisation)}
-        metrics = policy_metrics(surrogate, self.ratio_level.over)
+        metrics = _policy_metrics(surrogate, self.ratio_level.over)
         if inputs.entropy is not None:
             entropy = sampled(inputs.entropy, inputs)
             metrics["entropy"] = Term(entropy.detach(), "token")
@@ -217,7 +217,7 @@ class ClippedMethod(PolicyMethod[ClippedConfigT]):
         return LossOutput(terms, metrics)
 
 
-def policy_metrics(surrogate: Surrogate, over: str) -> dict[str, Term]:
+def _policy_metrics(surrogate: Surrogate, over: str) -> dict[str, Term]:
     """Return the metrics of a policy loss: clip fractions and mean ratio, and the k1 estimate of new against old."""
     policy, ratio = surrogate.policy, surrogate.ratio.detach()
     return {

@@ -46,7 +46,7 @@ class Tree:
 
     def cut(self, sequences: Sequence[Row], chosen: Sequence[int], max_tokens: int) -> list[list[int]]:
         """Return sequences that share prefixes together, by the nodes of their tree."""
-        order = in_tree_order([sequences[s] for s in chosen])
+        order = _in_tree_order([sequences[s] for s in chosen])
         chunks: list[list[int]] = []
         nodes, before = 0, None
         for number in order:
@@ -68,7 +68,7 @@ class Tree:
         return Inputs(on(tree.ids[None], device), mask, on(tree.depth[None], device), on(tree.places, device))
 
 
-def in_tree_order(sequences: Sequence[Row]) -> list[int]:
+def _in_tree_order(sequences: Sequence[Row]) -> list[int]:
     """Return the numbers of sequences in the order of their ids, in which those with a common prefix are neighbours."""
     keys = [row.ids.astype(">u4").tobytes() for row in sequences]
     return sorted(range(len(keys)), key=lambda number: (keys[number], number))
@@ -100,7 +100,7 @@ def packed_tree(sequences: Sequence[Row]) -> PackedTree:
     depth: list[Integers] = []
     places: list[Integers] = [path] * len(sequences)
     size, before = 0, path[:0]
-    for number in in_tree_order(sequences):
+    for number in _in_tree_order(sequences):
         row = sequences[number]
         shared, length = shared_prefix(before, row.ids), len(row.ids)
         leave[path[shared : len(before)]] = size
@@ -120,7 +120,7 @@ def dense_mask(leave: Tensor) -> Tensor:
     return seen[None, None]
 
 
-def added_mask(leave: Tensor) -> Tensor:
+def _added_mask(leave: Tensor) -> Tensor:
     """Return the same as numbers that are added to the scores."""
     mask = torch.zeros(1, 1, len(leave), len(leave), device=leave.device)
     return mask.masked_fill_(~dense_mask(leave), torch.finfo(mask.dtype).min)
@@ -136,4 +136,4 @@ def block_mask(leave: Tensor) -> Any:
     return create_block_mask(sees, None, None, len(leave), len(leave), device=leave.device)
 
 
-_MASKS: dict[str, Callable[[Tensor], Any]] = {"flex_attention": block_mask, "eager": added_mask}
+_MASKS: dict[str, Callable[[Tensor], Any]] = {"flex_attention": block_mask, "eager": _added_mask}

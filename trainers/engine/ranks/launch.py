@@ -125,7 +125,7 @@ def launched(device: str = "auto") -> Iterator[Ranks]:
     if place.size == 1:
         yield SINGLE
         return
-    with time_to_report(), _process_group(place, device) as ranks:
+    with _time_to_report(), _process_group(place, device) as ranks:
         yield ranks
 
 
@@ -159,12 +159,12 @@ def _process_group(place: Place, device: str) -> Iterator[Ranks]:
     dist.destroy_process_group()
 
 
-GRACE = 20.0
+_GRACE = 20.0
 """Seconds from a launcher's SIGTERM to the end of a rank; torchrun kills after 30."""
 
 
 @contextmanager
-def time_to_report(seconds: float = GRACE) -> Iterator[None]:
+def _time_to_report(seconds: float = _GRACE) -> Iterator[None]:
     """Let SIGTERM end this process some seconds later.
 
     A launcher that misses one rank sends the signal to all others at once. They notice the loss themselves, at about

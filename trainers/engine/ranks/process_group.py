@@ -21,7 +21,7 @@ from turngym.trainers.engine.ranks.failures import RankLost, as_json, from_json,
 
 T = TypeVar("T")
 
-BUCKET = 2**25
+_BUCKET = 2**25
 """Numbers that are summed in one message."""
 _BEAT = 1.0
 _LONGEST_NAP = 0.1
@@ -174,7 +174,7 @@ def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
     for tensor in tensors:
         last = bucket[-1] if bucket else tensor
         is_other = (tensor.dtype, tensor.device) != (last.dtype, last.device)
-        if bucket and (is_other or filled + tensor.numel() > BUCKET):
+        if bucket and (is_other or filled + tensor.numel() > _BUCKET):
             yield bucket
             bucket, filled = [], 0
         bucket.append(tensor)

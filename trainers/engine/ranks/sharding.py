@@ -179,7 +179,7 @@ def gathered(tensor: Tensor) -> Tensor:
 
 
 @contextmanager
-def gradients_apart(parameters: Sequence[nn.Parameter]) -> Iterator[None]:
+def _gradients_apart(parameters: Sequence[nn.Parameter]) -> Iterator[None]:
     """Take the gradients of parameters away, and put them back when the context is left."""
     kept = [parameter.grad for parameter in parameters]
     for parameter in parameters:
@@ -203,6 +203,6 @@ def gradients_by_backward(
         of: Parameters.
         others: Further ones that it depends on; their gradients are not computed for anyone.
     """
-    with gradients_apart([*of, *others]):
+    with _gradients_apart([*of, *others]):
         term.backward(retain_graph=True)
         return [parameter.grad for parameter in of]

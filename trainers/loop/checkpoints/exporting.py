@@ -31,7 +31,7 @@ from turngym.trainers.loop.setup import with_adapters
 from turngym.trainers.settings.config import TrainConfig
 from turngym.trainers.settings.precision import DTYPES
 
-ExportDtype: TypeAlias = Literal["auto", "float32", "bfloat16", "float16"]
+_ExportDtype: TypeAlias = Literal["auto", "float32", "bfloat16", "float16"]
 
 _READ = ("model", "seed", "precision", "lora_rank", "lora_alpha", "lora_targets", "lora_rslora", "quantize")
 """The settings of a run that say what it trains; the others may name code of somebody else's."""
@@ -54,7 +54,9 @@ class Exported:
     dtype: str
 
 
-def export_model(run: Path, to: Path | None = None, *, adapters: bool = False, dtype: ExportDtype = "auto") -> Exported:
+def export_model(
+    run: Path, to: Path | None = None, *, adapters: bool = False, dtype: _ExportDtype = "auto"
+) -> Exported:
     """Write the trained model of a run, of its newest checkpoint unless another one is given.
 
     Args:
@@ -152,7 +154,7 @@ def _trained(config: TrainConfig, run: Path, checkpoint: Path) -> LanguageModel:
     return model
 
 
-def _write_merged(model: LanguageModel, config: TrainConfig, folder: Path, dtype: ExportDtype) -> str:
+def _write_merged(model: LanguageModel, config: TrainConfig, folder: Path, dtype: _ExportDtype) -> str:
     """Write the whole model; adapters are merged in float32, so that the weights are rounded once."""
     found = DTYPES[config.precision] if dtype == "auto" else dtype
     set_format(model.network, torch.float32)
@@ -163,7 +165,7 @@ def _write_merged(model: LanguageModel, config: TrainConfig, folder: Path, dtype
     return found
 
 
-def _write_adapters(model: LanguageModel, config: TrainConfig, base: str, folder: Path, dtype: ExportDtype) -> str:
+def _write_adapters(model: LanguageModel, config: TrainConfig, base: str, folder: Path, dtype: _ExportDtype) -> str:
     """Write the adapters as peft does."""
     found = "float32" if dtype == "auto" else dtype
     tensors = {name: each.to(getattr(torch, found)) for name, each in adapter_tensors(model.network).items()}

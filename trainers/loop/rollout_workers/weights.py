@@ -17,7 +17,7 @@ from turngym.trainers.engine.adapters import has_adapters
 Bytes: TypeAlias = NDArray[np.uint8]
 
 
-def trained_tensors(network: nn.Module) -> dict[str, Tensor]:
+def _trained_tensors(network: nn.Module) -> dict[str, Tensor]:
     """Return what training changes, tied weights once: the adapters of a network that has some, else all weights."""
     parts = ("lora_",) if has_adapters(network) else ("",)
     return {name: each.detach() for name, each in network.named_parameters() if any(part in name for part in parts)}
@@ -33,7 +33,7 @@ def packed_weights(network: nn.Module) -> dict[str, Bytes]:
     """
     return {
         name: tensor.cpu().contiguous().flatten().view(torch.uint8).numpy()
-        for name, tensor in trained_tensors(network).items()
+        for name, tensor in _trained_tensors(network).items()
     }
 
 
@@ -43,7 +43,7 @@ def load_packed(network: nn.Module, weights: Mapping[str, Bytes]) -> None:
     Raises:
         ModelError: The network has other tensors.
     """
-    own = trained_tensors(network)
+    own = _trained_tensors(network)
     sizes = {name: tensor.numel() * tensor.element_size() for name, tensor in own.items()}
     given = {name: each.size for name, each in weights.items()}
     if sizes != given:

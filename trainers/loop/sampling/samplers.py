@@ -89,9 +89,9 @@ def _servers(setup: SamplerSetup) -> AbstractContextManager[RolloutSampler]:
     return served_rollouts(setup)
 
 
-SAMPLERS: Mapping[SamplerName, Factory] = {"transformers": own_network, "vllm": _vllm, "vllm-server": _servers}
+_SAMPLERS: Mapping[SamplerName, Factory] = {"transformers": own_network, "vllm": _vllm, "vllm-server": _servers}
 
 
 def rollouts_of(setup: SamplerSetup) -> AbstractContextManager[RolloutSampler]:
     """Return the context in which the policy generates with the sampler of the settings."""
-    return SAMPLERS[setup.config.rollout.sampler](setup)
+    return _SAMPLERS[setup.config.rollout.sampler](setup)

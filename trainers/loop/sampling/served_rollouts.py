@@ -209,7 +209,7 @@ def _given(settings: RolloutConfig) -> list[PolicyClient]:
     return [PolicyClient(url, read_key(read_address(url), variable), model) for url in settings.servers]
 
 
-def whole_weights(model: LanguageModel) -> Weights:
+def _whole_weights(model: LanguageModel) -> Weights:
     """Return all weights of a model: adapters merged, tied output layers under their own name as well."""
     network = without_adapters(model).network
     return with_head(network.state_dict(), network.config.get_text_config().tie_word_embeddings)
@@ -232,11 +232,11 @@ def _way(setup: SamplerSetup, pool: ServerPool) -> tuple[WeightSync, Callable[[L
         shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
     if not _hands_adapters(config):
         if served.sync == "native":
-            return NativeSync(folder, served.sync_timeout), whole_weights
+            return NativeSync(folder, served.sync_timeout), _whole_weights
         files = FolderSync(folder, served.sync_timeout)
         if served.sync in ("nccl", "ipc"):
-            return GpuSync(served.sync, files, lambda: pool.misses_any), whole_weights
-        return files, whole_weights
+            return GpuSync(served.sync, files, lambda: pool.misses_any), _whole_weights
+        return files, _whole_weights
     targets = sorted({name.rpartition(".")[2] for name in adapted_layers(setup.model.network)})
     settings: Any = lora_config(config.lora_rank, config.lora_alpha, targets, config.lora_rslora)
     plain = {name: sorted(value) if isinstance(value, set) else value for name, value in settings.to_dict().items()}

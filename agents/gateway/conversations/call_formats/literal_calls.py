@@ -21,7 +21,7 @@ _DEEPEST = 50
 _WORDS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
 
 
-def pythonic(begin: str, end: str) -> Reader:
+def _pythonic(begin: str, end: str) -> Reader:
     """Return a reader of Python calls between two marks: a list of them, or one a line."""
 
     def read(text: str, tools: Tools) -> Iterator[Found]:
@@ -163,7 +163,7 @@ def _gemma(text: str, tools: Tools) -> Iterator[Found]:
 
 FORMATS = (
     CallFormat("gemma", _GEMMA[:1], _gemma),
-    CallFormat("lfm", ("<|tool_call_start|>",), pythonic("<|tool_call_start|>", "<|tool_call_end|>")),
-    CallFormat("llama4", ("<|python_start|>",), pythonic("<|python_start|>", "<|python_end|>")),
-    CallFormat("olmo", ("<function_calls>",), pythonic("<function_calls>", "</function_calls>")),
+    CallFormat("lfm", ("<|tool_call_start|>",), _pythonic("<|tool_call_start|>", "<|tool_call_end|>")),
+    CallFormat("llama4", ("<|python_start|>",), _pythonic("<|python_start|>", "<|python_end|>")),
+    CallFormat("olmo", ("<function_calls>",), _pythonic("<function_calls>", "</function_calls>")),
 )

@@ -91,7 +91,7 @@ def _one(text: str, place: int, tags: _Tags, tools: Tools) -> tuple[Found, int] 
     return Found(start, place + len(tags.tail), name, arguments), place + len(tags.tail)
 
 
-def tagged(begin: str, end: str, tags: _Tags) -> Reader:
+def _tagged(begin: str, end: str, tags: _Tags) -> Reader:
     """Return a reader of calls between two marks."""
 
     def read(text: str, tools: Tools) -> Iterator[Found]:
@@ -132,7 +132,7 @@ _LONGEST_NAME = 200
 
 def _muse(text: str, tools: Tools) -> Iterator[Found]:
     """Yield calls that are messages of their own, with the header of each."""
-    for found in tagged(_FUNCTIONS, "</atem:function_calls>", _invoke("atem:"))(text, tools):
+    for found in _tagged(_FUNCTIONS, "</atem:function_calls>", _invoke("atem:"))(text, tools):
         start = found.start
         if text.endswith(_MESSAGE, 0, start):
             to = text.rfind(" to=", max(start - _LONGEST_NAME, 0), start)
@@ -141,10 +141,12 @@ def _muse(text: str, tools: Tools) -> Iterator[Found]:
 
 
 FORMATS = (
-    CallFormat("xml", ("<tool_call>", "<function="), tagged("<tool_call>", "</tool_call>", _FUNCTION)),
-    CallFormat("seed", ("<seed:tool_call>",), tagged("<seed:tool_call>", "</seed:tool_call>", _FUNCTION)),
-    CallFormat("glm", ("<tool_call>", "<arg_key>"), tagged("<tool_call>", "</tool_call>", _ARG_KEY)),
+    CallFormat("xml", ("<tool_call>", "<function="), _tagged("<tool_call>", "</tool_call>", _FUNCTION)),
+    CallFormat("seed", ("<seed:tool_call>",), _tagged("<seed:tool_call>", "</seed:tool_call>", _FUNCTION)),
+    CallFormat("glm", ("<tool_call>", "<arg_key>"), _tagged("<tool_call>", "</tool_call>", _ARG_KEY)),
     CallFormat("muse", (_FUNCTIONS,), _muse),
-    CallFormat("minimax", ("<minimax:tool_call>",), tagged("<minimax:tool_call>", "</minimax:tool_call>", _invoke(""))),
-    CallFormat("invoke", ("<function_calls>",), tagged("<function_calls>", "</function_calls>", _invoke(""))),
+    CallFormat(
+        "minimax", ("<minimax:tool_call>",), _tagged("<minimax:tool_call>", "</minimax:tool_call>", _invoke(""))
+    ),
+    CallFormat("invoke", ("<function_calls>",), _tagged("<function_calls>", "</function_calls>", _invoke(""))),
 )

@@ -32,7 +32,7 @@ def write_files(folder: str, files: dict[str, str]) -> None:
             file.write(content)
 
 
-def run_program(orders: dict[str, Any]) -> NoReturn:
+def _run_program(orders: dict[str, Any]) -> NoReturn:
     """Become the program, with limits."""
     mib = 1024 * 1024
     limits = {
@@ -197,7 +197,7 @@ def main() -> None:
     if program == 0:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        run_program(orders)
+        _run_program(orders)
     while (status := reaped(program)) is None:
         forwarder.step(woken)
     os._exit(status)

@@ -79,26 +79,26 @@ LENGTH = Step(
     {"normalisation": "trajectory_sum"},
 )
 SCALED = Step(_OF_GROUP, {"scale_by_std": False})
-CENTRED = Step(_OF_GROUP, {"mode": "mean_norm"})
-ALWAYS_SCALED = Step(_OF_GROUP, rules=("is_binary",))
+_CENTRED = Step(_OF_GROUP, {"mode": "mean_norm"})
+_ALWAYS_SCALED = Step(_OF_GROUP, rules=("is_binary",))
 WHITENED = Step(_OF_BATCH, {"whiten": False})
-ALWAYS_WHITENED = Step(_OF_BATCH, rules=("is_binary", "is_single"))
+_ALWAYS_WHITENED = Step(_OF_BATCH, rules=("is_binary", "is_single"))
 DIVERGENCE = Step(
     "k3 in the loss has the gradient of KL(reference, policy) and treats states as fixed", {"kl_coef": 0.0}
 )
-STATES_GIVEN = Step("the KL term in the loss treats states as fixed", {"kl_coef": 0.0})
+_STATES_GIVEN = Step("the KL term in the loss treats states as fixed", {"kl_coef": 0.0})
 ENTROPY = Step("the entropy bonus treats states as fixed", {"entropy_coef": 0.0})
 DISCOUNT = Step("turns are not weighted by the objective's discount", {"gamma": 1.0})
-DECAY = Step("lambda below 1 relies on the critic", {"lam": 1.0})
-BOOTSTRAP = Step("truncated episodes are bootstrapped from the critic", {"bootstrap_truncated": False})
+_DECAY = Step("lambda below 1 relies on the critic", {"lam": 1.0})
+_BOOTSTRAP = Step("truncated episodes are bootstrapped from the critic", {"bootstrap_truncated": False})
 PENALTY = Step("an invalid action is penalised in its own turn only", {"invalid_penalty": 0.0})
-TOKEN_RATIO = Step(
+_TOKEN_RATIO = Step(
     "the turn ratio gives all its tokens the turn's mean advantage, later tokens included", {"gradient": "token"}
 )
 
-CRITIC = (BOOTSTRAP, WHITENED, LENGTH)
-OUTCOME = (ALWAYS_SCALED, LENGTH)
-CORRECTION = "For a sampler that differs from the trainer, see [samplers](README.md#expected-gradients)."
+_CRITIC = (_BOOTSTRAP, WHITENED, LENGTH)
+OUTCOME = (_ALWAYS_SCALED, LENGTH)
+_CORRECTION = "For a sampler that differs from the trainer, see [samplers](README.md#expected-gradients)."
 
 CASES: dict[str, Case] = {
     "a3po": Case("biased", OUTCOME),
@@ -113,7 +113,7 @@ CASES: dict[str, Case] = {
         OUTCOME,
         note="Measured without branches; for their effect see the\n[reasons](README.md#expected-gradients).",
     ),
-    "bi_level_gae": Case("biased", (Step(DISCOUNT.reason, {"turn_gamma": 1.0}), *CRITIC), discount="turn_gamma"),
+    "bi_level_gae": Case("biased", (Step(DISCOUNT.reason, {"turn_gamma": 1.0}), *_CRITIC), discount="turn_gamma"),
     "cispo": Case("biased", OUTCOME),
     "dapo": Case(
         "biased",
@@ -135,23 +135,26 @@ CASES: dict[str, Case] = {
             LENGTH,
         ),
     ),
-    "gigpo": Case("biased", (DIVERGENCE, PENALTY, CENTRED, LENGTH, Step(_ANCHORS, {"omega": 0.0}))),
+    "gigpo": Case("biased", (DIVERGENCE, PENALTY, _CENTRED, LENGTH, Step(_ANCHORS, {"omega": 0.0}))),
     "gmpo": Case("biased", OUTCOME),
     "grpo": Case("biased", (DIVERGENCE, SCALED, LENGTH)),
     "gspo": Case("biased", OUTCOME),
-    "hgpo": Case("biased", (DIVERGENCE, PENALTY, CENTRED, LENGTH, Step(_ANCHORS, rules=("is_single",)))),
-    "icepop": Case("unbiased", base="rloo", note=CORRECTION),
-    "mappo": Case("biased", (ENTROPY, DISCOUNT, DECAY, *CRITIC), discount="gamma"),
-    "mis": Case("unbiased", base="rloo", note=CORRECTION),
+    "hgpo": Case("biased", (DIVERGENCE, PENALTY, _CENTRED, LENGTH, Step(_ANCHORS, rules=("is_single",)))),
+    "icepop": Case("unbiased", base="rloo", note=_CORRECTION),
+    "mappo": Case("biased", (ENTROPY, DISCOUNT, _DECAY, *_CRITIC), discount="gamma"),
+    "mis": Case("unbiased", base="rloo", note=_CORRECTION),
     "mmd": Case(
-        "biased", (Step(STATES_GIVEN.reason, {"magnet_coef": 0.0}),), weights={"divergence": "magnet_coef"}, base="rloo"
+        "biased",
+        (Step(_STATES_GIVEN.reason, {"magnet_coef": 0.0}),),
+        weights={"divergence": "magnet_coef"},
+        base="rloo",
     ),
     "opo": Case(
         "biased",
         (LENGTH, Step("the length-weighted baseline contains the episode's own return", rules=("is_single",))),
     ),
-    "poad": Case("biased", (ENTROPY, DISCOUNT, DECAY, *CRITIC), discount="gamma"),
-    "ppo": Case("biased", CRITIC),
+    "poad": Case("biased", (ENTROPY, DISCOUNT, _DECAY, *_CRITIC), discount="gamma"),
+    "ppo": Case("biased", _CRITIC),
     "rae": Case(
         "vanishing",
         (LENGTH,),
@@ -160,9 +163,9 @@ CASES: dict[str, Case] = {
         is_ordered=True,
         note="In the limit the baseline is constant.",
     ),
-    "reinforce": Case("biased", (DISCOUNT, LENGTH, ALWAYS_WHITENED), discount="gamma"),
-    "reinforce_pp": Case("vanishing", (LENGTH, replace(ALWAYS_WHITENED, settings={"reward_kl_coef": 0.0}))),
-    "reinforce_pp_baseline": Case("biased", (STATES_GIVEN, LENGTH, ALWAYS_WHITENED)),
+    "reinforce": Case("biased", (DISCOUNT, LENGTH, _ALWAYS_WHITENED), discount="gamma"),
+    "reinforce_pp": Case("vanishing", (LENGTH, replace(_ALWAYS_WHITENED, settings={"reward_kl_coef": 0.0}))),
+    "reinforce_pp_baseline": Case("biased", (_STATES_GIVEN, LENGTH, _ALWAYS_WHITENED)),
     "remax": Case("vanishing", (LENGTH,), collects=True),
     "replay": Case(
         "unbiased",
@@ -171,16 +174,16 @@ CASES: dict[str, Case] = {
     ),
     "rloo": Case("vanishing", (LENGTH,)),
     "s_ppo": Case("unbiased", base="ppo", note="The first update of a batch is never clipped."),
-    "st_ppo": Case("biased", (TOKEN_RATIO,), base="ppo"),
+    "st_ppo": Case("biased", (_TOKEN_RATIO,), base="ppo"),
     "stratified_grpo": Case(
         "biased",
         (SCALED, LENGTH, Step("episodes are compared with those of equal length", {"alpha": 0.0})),
     ),
-    "t_ppo": Case("biased", (DECAY, *CRITIC)),
-    "tis": Case("unbiased", base="rloo", note=CORRECTION),
-    "turn_is": Case("biased", (TOKEN_RATIO,), base="ppo"),
-    "turn_ppo": Case("biased", (DIVERGENCE, DISCOUNT, DECAY, *CRITIC), discount="gamma"),
-    "vc_ppo": Case("biased", (DECAY, *CRITIC)),
+    "t_ppo": Case("biased", (_DECAY, *_CRITIC)),
+    "tis": Case("unbiased", base="rloo", note=_CORRECTION),
+    "turn_is": Case("biased", (_TOKEN_RATIO,), base="ppo"),
+    "turn_ppo": Case("biased", (DIVERGENCE, DISCOUNT, _DECAY, *_CRITIC), discount="gamma"),
+    "vc_ppo": Case("biased", (_DECAY, *_CRITIC)),
     "vine_ppo": Case(
         "biased",
         (DIVERGENCE, WHITENED, LENGTH),

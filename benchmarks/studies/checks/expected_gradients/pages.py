@@ -16,14 +16,14 @@ BEGIN = "<!-- python benchmarks/studies/checks/bias.py --pages writes this -->\n
 END = "<!-- end of expected gradient -->\n"
 BEFORE = "**Settings.**"
 
-CLASSES = {
+_CLASSES = {
     "unbiased": "Unbiased",
     "proportional": "Unbiased up to a constant factor",
     "vanishing": "Biased in small batches; the bias vanishes as the batch grows",
     "biased": "Biased, even in large batches",
 }
 KINDS = ("one_group", "large_batch")
-HEADS = {
+_HEADS = {
     "credit": ("reason", "Sources of bias, each in isolation:"),
     "normalisation": ("`normalisation`", "Normalisation of the loss, with leave-one-out advantages:"),
     "ratio": ("`ratio`", "Level of the importance ratio, at the first update, where all ratios are 1:"),
@@ -71,7 +71,7 @@ def section(found: Mapping[str, Any]) -> str:
     base, _, modifier = found["algorithm"].partition("+")
     around = f" around `{base}` with {_settings(found['settings'])}" if modifier else ""
     text = (
-        f"**Expected gradient.** {CLASSES[found['class']]}{around}. The objective is "
+        f"**Expected gradient.** {_CLASSES[found['class']]}{around}. The objective is "
         f"{objective_text(found['objective'])}. Its gradient compared with the expected first "
         "update in an [enumerable environment](README.md#expected-gradients):"
     )
@@ -102,20 +102,20 @@ def _settings(settings: Mapping[str, Any]) -> str:
     return ", ".join(words)
 
 
-def overview(content: Mapping[str, Any]) -> str:
+def _overview(content: Mapping[str, Any]) -> str:
     """Return the section of the page about all methods."""
     lines = []
-    for kind, text in CLASSES.items():
+    for kind, text in _CLASSES.items():
         names = [f"[{name}]({name}.md)" for name, found in content["methods"].items() if found["class"] == kind]
         lines.append(f"- {text}: {', '.join(names)}.")
-    for table, (head, text) in HEADS.items():
+    for table, (head, text) in _HEADS.items():
         rows = content["parts"][table]
         lines += ["", text, "", *_head(head, has_limit="large_batch" in rows[0])]
         lines += [_row(row["part"], row) for row in rows]
     return "\n".join(lines) + "\n"
 
 
-def page_with(text: str, block: str) -> str:
+def _page_with(text: str, block: str) -> str:
     """Return a page with its block replaced, or inserted above the settings."""
     whole = f"{BEGIN}\n{block}\n{END}"
     if BEGIN in text:
@@ -129,8 +129,8 @@ def pages() -> dict[Path, str]:
     """Return the updated text of every page."""
     content = json.loads(RESULT.read_text("utf8"))
     blocks = {PAGES / f"{name}.md": section(found) for name, found in content["methods"].items()}
-    blocks[PAGES / "README.md"] = overview(content)
-    return {path: page_with(path.read_text("utf8"), block) for path, block in blocks.items()}
+    blocks[PAGES / "README.md"] = _overview(content)
+    return {path: _page_with(path.read_text("utf8"), block) for path, block in blocks.items()}
 
 
 def write_pages() -> None:

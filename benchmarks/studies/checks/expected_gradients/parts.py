@@ -54,17 +54,17 @@ def _elsewhere(modifier: str = "", of_modifier: Mapping[str, Any] | None = None)
 
 
 PLAIN = _rloo({})
-IN_LOSS = ("k2", "k3", "k1+", "abs")
+_IN_LOSS = ("k2", "k3", "k1+", "abs")
 
 SUM = {"normalisation": "trajectory_sum"}
-COMPARED = {**SUM, "kl_coef": 0.0}
+_COMPARED = {**SUM, "kl_coef": 0.0}
 TURNS = {**BASES["ppo"], "gamma": 1.0, "lam": 1.0, "kl_coef": 0.0, "invalid_penalty": 0.0}
 
-CREDIT = [
-    Part("division by the standard deviation of the group (`grpo`)", Arm("grpo", {"grpo": COMPARED})),
+_CREDIT = [
+    Part("division by the standard deviation of the group (`grpo`)", Arm("grpo", {"grpo": _COMPARED})),
     Part(
         "turns compared with those of the same anchor (`gigpo`)",
-        Arm("gigpo", {"gigpo": {**COMPARED, "mode": "mean_norm", "invalid_penalty": 0.0}}),
+        Arm("gigpo", {"gigpo": {**_COMPARED, "mode": "mean_norm", "invalid_penalty": 0.0}}),
     ),
     Part(
         "episodes compared with those of equal length (`stratified_grpo`)",
@@ -94,7 +94,7 @@ CREDIT = [
 """One reason each."""
 
 PARTS: dict[str, list[Part]] = {
-    "credit": [part._replace(in_limit=not part.is_branched) for part in CREDIT],
+    "credit": [part._replace(in_limit=not part.is_branched) for part in _CREDIT],
     "normalisation": [Part(f"`{name}`", _rloo({"normalisation": name}), in_limit=True) for name in NORMALISATIONS],
     "ratio": [
         Part("`token`, token advantages from a critic", _ppo({})),
@@ -125,7 +125,7 @@ PARTS: dict[str, list[Part]] = {
                 Objective(reward=0.0, divergence=1.0),
                 PLAIN,
             )
-            for name in IN_LOSS
+            for name in _IN_LOSS
         ),
         Part("entropy in the loss", _rloo({"entropy_coef": 1.0}), Objective(reward=0.0, entropy=1.0), PLAIN),
     ],

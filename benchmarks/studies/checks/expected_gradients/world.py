@@ -29,7 +29,7 @@ PLACES = ("hall 1", "hall 2", "hall 3", "hall 4", "vault 2", "vault 3", "vault 4
 WORDS = (*PLACES, "take", "search", "left", "right", "wait", "long")
 IDS = {word: number for number, word in enumerate(WORDS)}
 MAX_TURNS = 3
-IMPOSSIBLE = -1000.0
+_IMPOSSIBLE = -1000.0
 """Logit of a token that cannot follow; its probability is exactly 0."""
 CONTINUATIONS = 32
 """A common multiple of the denominators of all continuations."""
@@ -296,7 +296,7 @@ class TabularPolicy(PreTrainedModel):
         self.trunk = Table(self.config)
         self.head = nn.Linear(len(WORDS), len(WORDS), bias=False, dtype=torch.float64)
         with torch.no_grad():
-            self.head.weight.fill_(IMPOSSIBLE)
+            self.head.weight.fill_(_IMPOSSIBLE)
             for last, following in policy.items():
                 for word, probability in following.items():
                     self.head.weight[IDS[word], IDS[last]] = log(probability)

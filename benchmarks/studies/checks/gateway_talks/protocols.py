@@ -37,7 +37,7 @@ class Said:
         return [self.role, text, [list(call) for call in self.calls], self.call_id]
 
 
-def call_of(id: str, name: str, arguments: Any) -> Call:
+def _call_of(id: str, name: str, arguments: Any) -> Call:
     """Return a call with its arguments in one form."""
     return id, name, json.dumps(json.loads(arguments) if isinstance(arguments, str) else arguments, sort_keys=True)
 
@@ -121,7 +121,7 @@ class ChatSpeaker:
 
     def _said(self, message: Body) -> Said:
         calls = [(call["id"], call["function"]) for call in message.get("tool_calls") or []]
-        made = tuple(call_of(id, function["name"], function["arguments"]) for id, function in calls)
+        made = tuple(_call_of(id, function["name"], function["arguments"]) for id, function in calls)
         return Said("assistant", message["content"] or "", made)
 
 
@@ -183,7 +183,7 @@ class MessagesSpeaker:
     def _said(self, blocks: list[Body]) -> Said:
         text = "".join(block["text"] for block in blocks if block["type"] == "text")
         uses = [block for block in blocks if block["type"] == "tool_use"]
-        return Said("assistant", text, tuple(call_of(use["id"], use["name"], use["input"]) for use in uses))
+        return Said("assistant", text, tuple(_call_of(use["id"], use["name"], use["input"]) for use in uses))
 
 
 class ResponsesSpeaker:
@@ -234,7 +234,7 @@ class ResponsesSpeaker:
             assert "".join(deltas) == "".join(texts), "a stream differs from its end"
         text = "".join(part["text"] for item in found["output"] for part in item.get("content", []))
         calls = [item for item in found["output"] if item["type"] == "function_call"]
-        made = tuple(call_of(item["call_id"], item["name"], item["arguments"]) for item in calls)
+        made = tuple(_call_of(item["call_id"], item["name"], item["arguments"]) for item in calls)
         return found["id"], [Said("assistant", text, made)]
 
 

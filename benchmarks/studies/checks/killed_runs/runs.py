@@ -34,10 +34,10 @@ from turngym.trainers.settings.ray import RayConfig
 GROUPS, SIZE, ITERATIONS = 3, 3, 10
 LONGEST_LIFE = 120
 """Resets and steps."""
-ASYNC = RolloutConfig(
+_ASYNC = RolloutConfig(
     groups=GROUPS, group_size=SIZE, num_envs=12, max_new_tokens=4, format="plain", schedule="async", backend="thread"
 )
-LOCKSTEP = replace(ASYNC, schedule="lockstep")
+_LOCKSTEP = replace(_ASYNC, schedule="lockstep")
 SERVED = ServedConfig(poll=0.25, timeout=60, patience=300)
 BASE = TrainConfig(
     env="watched_env:test/Watched-v0",
@@ -79,17 +79,17 @@ class Kind:
 
 
 KINDS: Mapping[str, Kind] = {
-    "async, K = 2": Kind(replace(ASYNC, max_staleness=2)),
+    "async, K = 2": Kind(replace(_ASYNC, max_staleness=2)),
     "async, K = 1, worker processes": Kind(
-        replace(ASYNC, max_staleness=1, backend="process", num_workers=3), "environment worker"
+        replace(_ASYNC, max_staleness=1, backend="process", num_workers=3), "environment worker"
     ),
-    "async, K = 0": Kind(replace(ASYNC, max_staleness=0)),
-    "2 ranks, lockstep": Kind(LOCKSTEP, "rank", ranks=2),
-    "2 ranks, async, K = 1": Kind(replace(ASYNC, max_staleness=1), "rank", ranks=2),
-    "2 ranks of torchrun, lockstep": Kind(LOCKSTEP, "rank", ranks=2, torchrun=True),
-    "2 servers, lockstep": Kind(LOCKSTEP, "server", servers=2),
-    "2 servers, async, K = 1": Kind(replace(ASYNC, max_staleness=1), "server", servers=2),
-    "2 Ray workers, lockstep": Kind(replace(LOCKSTEP, ray=RayConfig(workers=2)), "Ray worker"),
+    "async, K = 0": Kind(replace(_ASYNC, max_staleness=0)),
+    "2 ranks, lockstep": Kind(_LOCKSTEP, "rank", ranks=2),
+    "2 ranks, async, K = 1": Kind(replace(_ASYNC, max_staleness=1), "rank", ranks=2),
+    "2 ranks of torchrun, lockstep": Kind(_LOCKSTEP, "rank", ranks=2, torchrun=True),
+    "2 servers, lockstep": Kind(_LOCKSTEP, "server", servers=2),
+    "2 servers, async, K = 1": Kind(replace(_ASYNC, max_staleness=1), "server", servers=2),
+    "2 Ray workers, lockstep": Kind(replace(_LOCKSTEP, ray=RayConfig(workers=2)), "Ray worker"),
 }
 
 
@@ -165,7 +165,7 @@ def texts(episode: Trajectory) -> str:
 
 def child(run: Run) -> None:
     """Train, or go on, and write down every batch and every metric."""
-    note_batches(run)
+    _note_batches(run)
 
     def watch(model: LanguageModel, record: Mapping[str, Any]) -> None:
         metrics = {name: value for name, value in record.items() if not name.startswith("time/")}
@@ -177,7 +177,7 @@ def child(run: Run) -> None:
         train(run.config, run.run, resume=resume, console=Console(file=output), watch=watch)
 
 
-def note_batches(run: Run) -> None:
+def _note_batches(run: Run) -> None:
     """Let this process write down the episodes of every batch that it gathers from a journal, or trains on."""
     hashed = texts if run.kind.servers else tokens
 

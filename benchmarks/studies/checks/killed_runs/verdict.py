@@ -32,7 +32,7 @@ _COUNTS = (
 """Metrics that count interruptions, or measure."""
 _SERVED = 1e-4
 """How far metrics may differ where servers compute in batches of changing sizes."""
-NEVER = (
+_NEVER = (
     "episodes_lost",
     "episodes_trained_twice",
     "finished_episodes_that_changed",
@@ -67,7 +67,7 @@ def without_counts(record: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in record.items() if not name.startswith(_COUNTS)}
 
 
-def are_same(run: Run, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def _are_same(run: Run, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Return whether metrics of two trainings of an iteration are the same."""
     mine, theirs = without_counts(one), without_counts(other)
     if not run.kind.servers:
@@ -77,7 +77,7 @@ def are_same(run: Run, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool
     )
 
 
-def steps_of(run: Run) -> Counter[str]:
+def _steps_of(run: Run) -> Counter[str]:
     """Return how often each line was written by the environments of training."""
     import watched_env
 
@@ -101,14 +101,14 @@ def judged(run: Run, whole: Run | None) -> dict[str, Any]:
     for record in read_jsonl(run.folder / "records.jsonl"):
         records.setdefault(record["iteration"], []).append(record)
     final = RunFolder(run.run).metrics()
-    steps = sum(count for line, count in steps_of(run).items() if line.startswith("step"))
+    steps = sum(count for line, count in _steps_of(run).items() if line.startswith("step"))
     turns = int(final[-1]["turns_total"])
     found = {
         **{f"{what.lower().replace(' ', '_')}_kills": count for what, count in sorted(run.kills.items())},
         **_episodes(run, batches),
         "iterations_trained_again": sum(len(each) - 1 for each in records.values()),
         "iterations_whose_metrics_differ": sum(
-            any(not are_same(run, other, each[-1]) for other in each) for each in records.values()
+            any(not _are_same(run, other, each[-1]) for other in each) for each in records.values()
         ),
         "faults": int(sum(record["rollout/faults"] for record in final)),
         "turns": turns,
@@ -192,10 +192,10 @@ def _equals(run: Run, whole: Run, batches: Mapping[int, Sequence[Gathered]], fin
     """
     has_same = {i: each[-1].episodes for i, each in batches.items()} == {
         i: each[-1].episodes for i, each in gathered(whole).items()
-    } and all(are_same(run, one, other) for one, other in zip(final, RunFolder(whole.run).metrics(), strict=True))
+    } and all(_are_same(run, one, other) for one, other in zip(final, RunFolder(whole.run).metrics(), strict=True))
     return has_same and (bool(run.kind.servers) or weights(run.run) == weights(whole.run))
 
 
 def is_good(found: Mapping[str, Any]) -> bool:
     """Return whether nothing was lost, repeated or changed."""
-    return not any(found[name] for name in NEVER) and found.get("equals_the_run_in_one_piece", True)
+    return not any(found[name] for name in _NEVER) and found.get("equals_the_run_in_one_piece", True)

@@ -94,7 +94,7 @@ def _torchrun(run: Run) -> int:
         return subprocess.Popen(command, env=variables, stdout=errors, stderr=errors, start_new_session=True).pid
 
 
-def children_of(process: int) -> list[int]:
+def _children_of(process: int) -> list[int]:
     """Return the ids of the processes that a process has started."""
     try:
         return [
@@ -104,19 +104,19 @@ def children_of(process: int) -> list[int]:
         return []
 
 
-def workers_of(process: int) -> list[int]:
+def _workers_of(process: int) -> list[int]:
     """Return the ids of the processes below one, the deepest ones."""
-    return [leaf for each in children_of(process) for leaf in (workers_of(each) or [each])]
+    return [leaf for each in _children_of(process) for leaf in (_workers_of(each) or [each])]
 
 
-def ray_workers_of(process: int) -> list[int]:
+def _ray_workers_of(process: int) -> list[int]:
     """Return the ids of the rollout workers below a process."""
     found = []
-    for each in children_of(process):
+    for each in _children_of(process):
         with suppress(OSError):
             if Path(f"/proc/{each}/cmdline").read_bytes().startswith(_RAY_WORKER):
                 found.append(each)
-        found += ray_workers_of(each)
+        found += _ray_workers_of(each)
     return found
 
 
@@ -152,14 +152,14 @@ def live(run: Run, draw: random.Random, servers: Servers) -> None:
         ends = before + draw.randrange(1, run.longest_life)
         if run.kind.victim == "environment worker":
             wait(run, process, lambda: lines_of(run) > draw.randrange(before, ends))
-            _kill_one(run, "worker", workers_of(process), draw)
+            _kill_one(run, "worker", _workers_of(process), draw)
         wait(run, process, lambda: lines_of(run) >= ends)
     if run.is_over:
         return
     time.sleep(draw.uniform(0.0, 0.2))
     if run.kind.victim == "rank":
-        while not run.is_over and not _kill_one(run, "rank", workers_of(process), draw):
-            wait(run, process, lambda: bool(workers_of(process)))
+        while not run.is_over and not _kill_one(run, "rank", _workers_of(process), draw):
+            wait(run, process, lambda: bool(_workers_of(process)))
         wait(run, process, lambda: False)  # the launcher ends the other one
         run.is_over = False
     else:
@@ -189,7 +189,7 @@ def _kill_others(run: Run, draw: random.Random, process: int, servers: Servers) 
         if not _has_played(run, process, draw.randrange(1, run.longest_life)):
             return
         if run.kind.victim == "Ray worker":
-            _kill_one(run, "Ray worker", ray_workers_of(process), draw)
+            _kill_one(run, "Ray worker", _ray_workers_of(process), draw)
         elif draw.random() < 1 / 5:
             os.kill(process, signal.SIGKILL)
             os.waitpid(process, 0)

@@ -17,7 +17,7 @@ from lab.progress import looks_of
 from turngym.storage.files import write_atomic
 
 PAGE = "claims.md"
-VERDICTS = (HOLDS, PARTLY, FAILS, OPEN, UNTESTED)
+_VERDICTS = (HOLDS, PARTLY, FAILS, OPEN, UNTESTED)
 _HEAD = f"""# Claims of papers, tested with power
 
 Each claim that one method beats another under some condition is tested in an environment with this condition, with
@@ -67,7 +67,7 @@ def page(found: Mapping[str, Mapping[str, Any]]) -> str:
 def _counts(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return a sentence on how many claims have which verdict."""
     said = [result["decision"]["verdict"] for result in found.values() if result["state"] == COMPLETE]
-    counts = ", ".join(_counted(said.count(each), each) for each in VERDICTS if each in said)
+    counts = ", ".join(_counted(said.count(each), each) for each in _VERDICTS if each in said)
     waiting = len(found) - len(said)
     return [
         f"Of {len(said)} claims: {counts}." if said else "None yet.",

@@ -34,7 +34,7 @@ def pilot_jobs(experiment: Experiment) -> list[Job]:
     ]
 
 
-def best_rates(experiment: Experiment, done: Mapping[Job, Mapping[str, Any]]) -> dict[str, float]:
+def _best_rates(experiment: Experiment, done: Mapping[Job, Mapping[str, Any]]) -> dict[str, float]:
     """Return ``arm at level`` -> the step size with the highest mean success over the pilot's runs."""
 
     def quality(arm: str, level: str, rate: float) -> float:
@@ -52,7 +52,7 @@ def make_plan(experiment: Experiment, done: Mapping[Job, Mapping[str, Any]]) -> 
     Every comparison of an experiment has the same seeds: as many as the primary one at a claimed level needs that
     spreads most at the last look, at least 20 and at most 200, or as many as the experiment says.
     """
-    rates = best_rates(experiment, done)
+    rates = _best_rates(experiment, done)
     spreads: dict[tuple[str, str], tuple[float, float]] = {}
     for contrast in experiment.contrasts:
         for level in contrast.claimed_at:

@@ -35,7 +35,7 @@ def as_on_page(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def used_settings(method: Method) -> dict[str, str]:
+def _used_settings(method: Method) -> dict[str, str]:
     """Return ``part.setting`` -> value for every setting of a method as an arm runs it."""
     found = {}
     for part, kind in parts(method.name):
@@ -57,7 +57,7 @@ OWN = {"PlainReinforce": "reinforce"}
 def deviations(arm: Arm) -> dict[str, tuple[str, str]]:
     """Return ``part.setting`` -> value on the page and value of the arm, where they differ."""
     found = {}
-    for name, value in used_settings(arm.method).items():
+    for name, value in _used_settings(arm.method).items():
         part, _, setting = name.partition(".")
         default = page_settings(page_of(part))[setting]
         if default != value:
@@ -82,4 +82,4 @@ def confounds(experiment: Experiment, contrast: Contrast) -> dict[str, tuple[str
 
 def _common(method: Method) -> dict[str, str]:
     """Return setting -> value over all parts, without the names of the parts."""
-    return {name.rpartition(".")[2]: value for name, value in used_settings(method).items()}
+    return {name.rpartition(".")[2]: value for name, value in _used_settings(method).items()}

@@ -85,7 +85,7 @@ def _button(rng: random.Random, side: Side, words: Sequence[str]) -> str:
     return rng.choice(_BUTTONS)
 
 
-WORD_LENGTH = 5
+_WORD_LENGTH = 5
 ROWS = (
     Row(
         "GuessTheNumber",
@@ -112,9 +112,9 @@ ROWS = (
     Row(
         "Wordle",
         _word,
-        Made("turngym/Wordle-v0", {"length": WORD_LENGTH, "max_turns": 6}),
-        Made("game:Wordle-v0-hard", {"word_length": WORD_LENGTH, "max_turns": 6}),
-        Made("Wordle-v0", {"word_length": WORD_LENGTH, "num_guesses": 6}),
+        Made("turngym/Wordle-v0", {"length": _WORD_LENGTH, "max_turns": 6}),
+        Made("game:Wordle-v0-hard", {"word_length": _WORD_LENGTH, "max_turns": 6}),
+        Made("Wordle-v0", {"word_length": _WORD_LENGTH, "num_guesses": 6}),
         "GEM takes any letters, TextArena and we words of a list only",
     ),
     Row(

@@ -18,7 +18,7 @@ from turngym.envs import Outcome, TextEnv, register_env
 
 ENV_ID = "bench/Talk-v0"
 READ, SAMPLED = 20, 8
-ANSWER_LIMIT = 1000
+_ANSWER_LIMIT = 1000
 WORDS = ("red", "blue", "green", "black", "white", "big", "small", "old", "new", "good", "long", "high")
 WORD_TEXTS = (" ".join(WORDS), *(f"{word} {word}" for word in WORDS)) * 99
 SIZES = {
@@ -55,7 +55,7 @@ class Talk(TextEnv[str]):
     def apply_action(self, action: str) -> Outcome[str]:
         """Take any text."""
         self.state += 1
-        reward = zlib.crc32(action.encode("utf8", "replace")) % ANSWER_LIMIT / ANSWER_LIMIT / self.turns
+        reward = zlib.crc32(action.encode("utf8", "replace")) % _ANSWER_LIMIT / _ANSWER_LIMIT / self.turns
         return Outcome(self.observation(), reward, self.state == self.turns, False, True)
 
 

@@ -56,7 +56,7 @@ class AsyncEnv(Protocol):
         """Take one turn, as ``step`` does."""
 
 
-async def in_thread(function: Any, *arguments: Any) -> Any:
+async def _in_thread(function: Any, *arguments: Any) -> Any:
     """Call a function in a thread of the running loop's executor."""
     return await asyncio.get_running_loop().run_in_executor(None, function, *arguments)
 
@@ -91,7 +91,7 @@ class AsyncSlot(Slot):
                 return await self._async_step(op[1])
             if op[0] == "reset":
                 return await self._async_reset(op[1], op[2])
-            return await in_thread(self.run, op)
+            return await _in_thread(self.run, op)
         except BaseException as error:  # raised again where the caller is
             _let_pass(error)
             return Failure(for_caller(error))
@@ -106,7 +106,7 @@ class AsyncSlot(Slot):
             if inspect.iscoroutinefunction(close):
                 await close()
             else:
-                await in_thread(env.close)
+                await _in_thread(env.close)
         except BaseException as error:  # user code: a broken environment may fail to close
             _let_pass(error)
 
@@ -154,7 +154,7 @@ class AsyncSlot(Slot):
         if journal.start is None:
             return
         if journal.start[0] == "snapshot":
-            observation = (await in_thread(self.restore, journal.start[1]))[0]
+            observation = (await _in_thread(self.restore, journal.start[1]))[0]
         else:
             seed = seed_for(env, journal.start, fresh=True)
             observation, _ = await env.async_reset(seed=seed, options=journal.options)
@@ -164,8 +164,8 @@ class AsyncSlot(Slot):
             if op[0] == "step":
                 observation = (await env.async_step(op[1]))[0]
             else:
-                await in_thread(self.run, op)
+                await _in_thread(self.run, op)
         require_same(observation, journal.last)
 
     async def _async_living(self) -> Any:
-        return self._env if self._env is not None else await in_thread(self._living)
+        return self._env if self._env is not None else await _in_thread(self._living)

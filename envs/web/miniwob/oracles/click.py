@@ -225,10 +225,10 @@ def ascending(view: View) -> str:
 @solves(SOLVERS, "identify-shape")
 def identify_shape(view: View) -> str:
     """Name the figure."""
-    return click(view.one("button", shape_name(next(node for node in view.nodes if node.tag != "svg" and node.id))))
+    return click(view.one("button", _shape_name(next(node for node in view.nodes if node.tag != "svg" and node.id))))
 
 
-def shape_name(node: Node) -> str:
+def _shape_name(node: Node) -> str:
     """Return what a drawn figure is called."""
     if node.tag == "text":
         return "Number" if node.text.isdigit() else "Letter"
