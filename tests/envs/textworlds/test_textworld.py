@@ -224,7 +224,7 @@ def test_options_are_checked_and_tasks_have_names() -> None:
         TextWorld(game="coins")
     with pytest.raises(ConfigError, match=r"games of .* must be a whole number"):
         TextWorld(games=0)
-    with pytest.raises(ConfigError, match="a story and params"):
+    with pytest.raises(ConfigError, match=r"params of .* must be empty with a story"):
         TextWorld(story="a.z8", params="level=3")
     short = TextWorld(params="level=3", games=1, max_turns=2)
     with pytest.raises(ConfigError, match="takes 3 turns: raise max_turns"):
