@@ -128,6 +128,7 @@ class Trajectory:
         progress: Progress of the task at the end, in [0, 1]; NaN if unknown.
         final_anchor: The anchor state after the last turn.
         columns: Named numbers and texts about the whole episode.
+        instructions: Rules that the agent was shown; empty where they were not kept.
     """
 
     spec: EpisodeSpec
@@ -148,6 +149,7 @@ class Trajectory:
     truncation_reason: TruncationReason = ""
     truncation_detail: str = field(default="", compare=False)
     columns: Mapping[str, Value] = field(default_factory=dict)
+    instructions: str = field(default="", compare=False, repr=False)
     final_pictures: tuple[bytes, ...] = field(default=(), repr=False)
 
     @property

@@ -1,4 +1,4 @@
-"""``turngym export``: a submission in the format of another evaluation tool."""
+"""``turngym export``: an evaluation or a training run in the format of another tool."""
 
 from __future__ import annotations
 
@@ -16,23 +16,27 @@ from turngym.terminal.console import Console
 
 @dataclass(frozen=True)
 class Arguments:
-    """Convert a folder written by `turngym eval ... --out FOLDER` to the format of another tool.
+    """Convert the folder of an evaluation or a training run to the format of another tool.
 
     Args:
-        folder: The folder.
-        format: inspect (Inspect AI log; OUT ends with .eval or .json) or lm-eval (lm-evaluation-harness results and
-            samples; OUT is a folder).
+        folder: Folder of `turngym eval ... --out FOLDER`; for chat, sft, parquet and hf also of `turngym train`, whose
+            episodes are those kept at each evaluation.
+        format: chat (JSON Lines: messages, rewards, advantages where known), sft (JSON Lines: messages alone, for TRL's
+            SFTTrainer), parquet, hf (a folder for Hugging Face's load_dataset), inspect (Inspect AI log; OUT ends with
+            .eval or .json) or lm-eval (lm-evaluation-harness results and samples; OUT is a folder).
         out: Output path.
+        success: Export solved episodes only (chat, sft, parquet, hf).
     """
 
     folder: Positional[Path]
     format: str
     out: Annotated[Path, arg(aliases=("-o",))]
+    success: bool = False
 
 
 def main(argv: Sequence[str]) -> int:
     """Export, and print the files."""
     arguments = parse(Arguments, argv, "export")
-    for file in export(arguments.folder, arguments.format, arguments.out):
+    for file in export(arguments.folder, arguments.format, arguments.out, arguments.success):
         Console(highlight=False).print(f"written to {file}", markup=False, soft_wrap=True)
     return 0

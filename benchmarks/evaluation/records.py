@@ -238,6 +238,7 @@ def transcript(trajectory: Trajectory, key: Key, env_id: str) -> dict[str, Any]:
         "seed": trajectory.spec.seed,
         "success": int(trajectory.success == 1 and not trajectory.fault),
         "score": 0.0 if trajectory.fault else trajectory.score,
+        **({"instructions": trajectory.instructions} if trajectory.instructions else {}),
         "turns": turns,
         "final_observation": trajectory.final_observation,
     }

@@ -1,6 +1,7 @@
-"""Submission folders in the formats of other evaluation tools, one file a format.
+"""Evaluations and training runs in the formats of other tools, one file a format.
 
-None of these files imports the tool: what it writes is plain JSON, so that a folder can be exported anywhere.
+None of these files imports the tool that reads them: what they write is plain JSON or Parquet, so that a folder can be
+exported anywhere.
 """
 
 from __future__ import annotations
@@ -11,20 +12,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from turngym.benchmarks.evaluation.submission import Submission, key_of, load_submission
+from turngym.benchmarks.evaluation.submission import Submission, key_of
+from turngym.benchmarks.exports.source import Source, shown
 from turngym.errors import ConfigError, TurngymError
 from turngym.registry import Registry
 from turngym.types import StrPath
 
 
 class Export(Protocol):
-    """Writes a submission in a format."""
+    """Writes a folder in a format."""
 
-    def __call__(self, submission: Submission, out: Path) -> list[Path]:
+    def __call__(self, source: Source, out: Path) -> list[Path]:
         """Write files and return them.
 
         Args:
-            submission: Content read.
+            source: Folder to read.
             out: File or folder to write.
 
         Raises:
@@ -36,21 +38,23 @@ class Export(Protocol):
 EXPORTS: Registry[Export] = Registry("export format", "turngym.benchmarks.exports")
 
 
-def export(folder: StrPath, format: str, out: StrPath) -> list[Path]:
-    """Write a submission folder in another format and return the files.
+def export(folder: StrPath, format: str, out: StrPath, success: bool = False) -> list[Path]:
+    """Write a folder in another format and return the files.
 
     Args:
-        folder: Folder written by ``turngym eval ... --out FOLDER``.
+        folder: Folder written by ``turngym eval ... --out FOLDER``; for ``chat``, ``sft``, ``parquet`` and ``hf`` also
+            that of a training run.
         format: A name of :data:`EXPORTS`.
         out: Output path; a file or folder, depending on the format.
+        success: Whether only solved episodes are exported; for ``chat``, ``sft``, ``parquet`` and ``hf``.
 
     Raises:
         UnknownName: There is no such format.
-        ConfigError: The folder is no sound submission, or ``out`` is of the wrong kind.
+        ConfigError: The folder holds neither, or is damaged, or ``out`` is of the wrong kind.
     """
     write = EXPORTS[format]
     try:
-        return write(load_submission(folder), Path(out))
+        return write(Source(Path(folder), success), Path(out))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, TurngymError):
             raise
@@ -66,20 +70,6 @@ def digest(content: Any) -> str:
     (True, 64)
     """
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def plain(text: Any) -> str:
-    r"""Return a text that every reader of JSON takes: lone surrogates, which an action may hold, become ``?``.
-
-    >>> plain("a\ud800b")
-    'a?b'
-    """
-    return str(text).encode("utf8", "replace").decode("utf8")
-
-
-def shown(observation: Any) -> str:
-    """Return an observation as text; of one with an image, its text."""
-    return plain(observation["text"] if isinstance(observation, Mapping) and "text" in observation else observation)
 
 
 def episodes(submission: Submission) -> Iterator[tuple[Mapping[str, Any], Sequence[Mapping[str, Any]], str]]:

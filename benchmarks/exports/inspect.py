@@ -16,22 +16,22 @@ from typing import Any
 
 from turngym.arithmetic import float_sum
 from turngym.benchmarks.evaluation.submission import Submission
-from turngym.benchmarks.exports import EXPORTS, digest, episodes, numbers, plain, shown
+from turngym.benchmarks.exports import EXPORTS, digest, episodes, numbers
+from turngym.benchmarks.exports.source import Content, Source, plain, shown
 from turngym.errors import ConfigError
 from turngym.storage.files import write_atomic
 
 _VERSION = 2
 _SCORES = {"success": "success", "score": "score", "returns": "return"}
 _FIXED_TIME = (1980, 1, 1, 0, 0, 0)
-Content = dict[str, Any]
 
 
 @EXPORTS.register("inspect")
-def export_inspect(submission: Submission, out: Path) -> list[Path]:
+def export_inspect(source: Source, out: Path) -> list[Path]:
     """Write a log of Inspect AI.
 
     Args:
-        submission: Content read.
+        source: Folder of an evaluation.
         out: A file that ends with ``.json`` or ``.eval``.
 
     Raises:
@@ -39,6 +39,7 @@ def export_inspect(submission: Submission, out: Path) -> list[Path]:
     """
     if out.suffix not in (".json", ".eval"):
         raise ConfigError(f"a log of Inspect AI is a file that ends with .json or .eval, got {str(out)!r}.")
+    submission = source.submission
     log, samples = header(submission), list(map_samples(submission))
     if out.suffix == ".json":
         write_atomic(out, json.dumps({**log, "samples": samples}, indent=1))

@@ -14,21 +14,21 @@ from pathlib import Path
 from typing import Any
 
 from turngym.benchmarks.evaluation.submission import Submission
-from turngym.benchmarks.exports import EXPORTS, digest, episodes, numbers, plain, shown
+from turngym.benchmarks.exports import EXPORTS, digest, episodes, numbers
+from turngym.benchmarks.exports.source import Content, Source, plain, shown
 from turngym.errors import ConfigError
 from turngym.storage.files import write_atomic
 
 _FILTER = "none"
 _SCORES = {"success": "success", "score": "score", "returns": "return"}
-Content = dict[str, Any]
 
 
 @EXPORTS.register("lm-eval")
-def export_lm_eval(submission: Submission, out: Path) -> list[Path]:
+def export_lm_eval(source: Source, out: Path) -> list[Path]:
     """Write results and samples as lm-evaluation-harness does: into a folder named after the model.
 
     Args:
-        submission: Content read.
+        source: Folder of an evaluation.
         out: A folder, like the harness's ``--output_path``.
 
     Raises:
@@ -36,6 +36,7 @@ def export_lm_eval(submission: Submission, out: Path) -> list[Path]:
     """
     if out.is_file() or out.suffix in (".json", ".jsonl"):
         raise ConfigError(f"lm-eval has a file for each environment: pass a folder, got {str(out)!r}.")
+    submission = source.submission
     name = re.sub(r'["<>:/|\\?*\[\]]+', "__", plain(submission.config["agent"])).lstrip(".")
     folder = out / (name or "model")
     date = datetime.fromisoformat(submission.metadata["started"]).replace(tzinfo=None).isoformat().replace(":", "-")

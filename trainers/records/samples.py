@@ -44,6 +44,8 @@ def sample_of(
             record["advantages"] = [float(f"{value:.6g}") for value in advantages[index]]
         turns.append(record)
     whole = {**record_of(trajectory), "turns": turns, "final_observation": trajectory.final_observation}
+    if trajectory.instructions:
+        whole["instructions"] = trajectory.instructions
     if trajectory.policy:  # a seat of a game
         whole |= {"agent": trajectory.turns[0].agent if turns else "", "role": trajectory.role}
     return whole

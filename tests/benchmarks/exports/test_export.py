@@ -9,7 +9,8 @@ import pytest
 
 from turngym.__main__ import main
 from turngym.benchmarks.evaluation.submission import load_submission
-from turngym.benchmarks.exports import EXPORTS, digest, export, plain
+from turngym.benchmarks.exports import EXPORTS, digest, export
+from turngym.benchmarks.exports.source import plain
 from turngym.errors import ConfigError, UnknownName
 
 GUESS = "turngym/GuessTheNumber-v0"
@@ -166,7 +167,7 @@ def test_a_wrong_kind_of_file_is_refused(format: str, out: str, message: str, fo
 def test_unknown_formats_and_folders_are_refused(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert set(EXPORTS) == {"inspect", "lm-eval"}
+    assert set(EXPORTS) == {"chat", "hf", "inspect", "lm-eval", "parquet", "sft"}
     with pytest.raises(UnknownName, match=r"no export format named 'inspct'.*inspect"):
         export(folder, "inspct", tmp_path / "log.json")
     assert main(["export", str(tmp_path), "--format", "inspect", "-o", str(tmp_path / "log.json")]) == 2

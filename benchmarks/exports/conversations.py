@@ -1,0 +1,121 @@
+"""Episodes as conversations, of an evaluation or a training run: rules, observations, completions, rewards."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+from turngym.benchmarks.evaluation.submission import key_of, load_submission
+from turngym.benchmarks.exports.source import Content, Source, plain, shown
+from turngym.errors import ConfigError
+from turngym.storage.bounded import read_lines
+
+_SAMPLES, _METRICS = "samples", "metrics.jsonl"
+
+
+def conversations(source: Source) -> Iterator[Content]:
+    """Yield the episodes of a folder that were played to their end; of those, only solved ones where asked for.
+
+    A conversation has ``id``, ``env``, ``seed``, ``success``, ``score`` and ``return``; ``messages`` (the rules as
+    ``system``, observations as ``user``, completions as ``assistant``); and one entry for each completion in
+    ``rewards``, ``valid`` and ``advantages``, those of its tokens, which is null where they are not known.
+
+    Raises:
+        ConfigError: The folder holds no episodes with their turns, or damaged ones.
+    """
+    is_run = any((source.folder / name).exists() for name in (_SAMPLES, _METRICS))
+    count = 0
+    for id, row, transcript in _of_run(source.folder) if is_run else _of_evaluation(source.folder):
+        if row["status"] == "env_error" or not transcript["turns"] or (source.success and not row["success"]):
+            continue
+        count += 1
+        yield _conversation(id, row, transcript)
+    if not count:
+        wanted = "solved episode" if source.success else "episode with turns"
+        raise ConfigError(
+            f"{source.folder} has no {wanted}: pass a folder of `turngym eval ... --out FOLDER`, or of a training run "
+            f"with evaluations (--evaluation.every){' or leave out --success' if source.success else ''}."
+        )
+
+
+def _of_evaluation(folder: Path) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
+    submission = load_submission(folder)
+    told = {key_of(each): each for each in submission.transcripts or ()}
+    for row in submission.episodes:
+        transcript = told.get(key_of(row))
+        if transcript is not None:
+            yield f"{row['label']}:{row['task']}:{row['attempt']}", row, transcript
+
+
+def _of_run(folder: Path) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
+    for file in sorted((folder / _SAMPLES).glob("*.jsonl")):
+        try:
+            rows = read_lines(file)
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{file} cannot be read: {error}.") from error
+        for number, row in enumerate(rows):
+            yield f"{file.stem}:{number}", row, row
+
+
+def _conversation(id: str, row: Mapping[str, Any], transcript: Mapping[str, Any]) -> Content:
+    turns: Sequence[Mapping[str, Any]] = transcript["turns"]
+    rules = plain(transcript.get("instructions") or "")
+    messages = [{"role": "system", "content": rules}] if rules else []
+    for turn in turns:
+        messages.append({"role": "user", "content": shown(turn["observation"])})
+        messages.append({"role": "assistant", "content": plain(turn["completion"] or turn["action"])})
+    return {
+        "id": plain(id),
+        "env": plain(row["env"]),
+        "seed": int(row["seed"]),
+        "success": bool(row["success"]),
+        "score": _number(row["score"]),
+        "return": _number(row["returns"]),
+        "messages": messages,
+        "rewards": [float(turn["reward"]) for turn in turns],
+        "valid": [bool(turn["action_is_valid"]) for turn in turns],
+        "advantages": _advantages(turns),
+    }
+
+
+def _advantages(turns: Sequence[Mapping[str, Any]]) -> list[list[float]] | None:
+    if not all("advantages" in turn for turn in turns):
+        return None
+    return [[float(value) for value in turn["advantages"]] for turn in turns]
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+@contextmanager
+def replacing(out: Path, mode: str = "w") -> Iterator[IO[Any]]:
+    """Open a file under a temporary name, and rename it once it is complete; a failure leaves what was there."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    temporary = out.with_name(f".{out.name}.tmp")
+    try:
+        with temporary.open(mode, encoding=None if "b" in mode else "utf8") as file:
+            yield file
+        temporary.replace(out)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def write_jsonl(rows: Iterator[Content], out: Path) -> list[Path]:
+    """Write rows as JSON Lines, one at a time.
+
+    Raises:
+        ConfigError: The file has another ending.
+    """
+    if out.suffix != ".jsonl":
+        raise ConfigError(f"the export is a file that ends with .jsonl, got {str(out)!r}.")
+    with replacing(out) as file:
+        for row in rows:
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    return [out]

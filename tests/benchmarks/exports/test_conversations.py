@@ -1,0 +1,140 @@
+"""Exports of conversations: what the files hold, of evaluations and of training runs, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from turngym.__main__ import main
+from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
+from turngym.benchmarks.exports import export
+from turngym.errors import ConfigError, MissingExtra
+from turngym.trainers.records.run_folder import RunFolder
+
+GUESS = "turngym/GuessTheNumber-v0"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the folder of an evaluation in which some episodes are solved."""
+    path = tmp_path_factory.mktemp("evaluations") / "random"
+    words = ["eval", GUESS, "--agent", "random", "--episodes", "6", "--option", "high=9", "--option", "max_turns=6"]
+    assert main([*words, "--out", str(path)]) == 0
+    return path
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text("utf8").splitlines()]
+
+
+def test_a_conversation_has_the_rules_and_every_turn(folder: Path, tmp_path: Path) -> None:
+    (file,) = export(folder, "chat", tmp_path / "chat.jsonl")
+    rows, told = rows_of(folder / "episodes.jsonl"), rows_of(folder / "transcripts.jsonl")
+    found = rows_of(file)
+    assert len(found) == len(rows) == 6
+    for each, row, transcript in zip(found, rows, told, strict=True):
+        system, *messages = each["messages"]
+        assert system["role"] == "system" and "number" in system["content"]
+        assert [m["role"] for m in messages] == ["user", "assistant"] * row["length"]
+        assert [m["content"] for m in messages[::2]] == [turn["observation"] for turn in transcript["turns"]]
+        assert [m["content"] for m in messages[1::2]] == row["actions"]
+        assert (each["success"], each["score"], each["return"]) == (row["success"] == 1, row["score"], row["returns"])
+        assert each["rewards"] == [turn["reward"] for turn in transcript["turns"]] and each["advantages"] is None
+        assert each["valid"] == [turn["action_is_valid"] for turn in transcript["turns"]]
+    assert list(tmp_path.iterdir()) == [file], "nothing else is left"
+
+
+def test_only_solved_episodes_where_asked_for(folder: Path, tmp_path: Path) -> None:
+    solved = [row for row in rows_of(folder / "episodes.jsonl") if row["success"]]
+    assert 0 < len(solved) < 6
+    out = tmp_path / "sft.jsonl"
+    assert main(["export", str(folder), "--format", "sft", "--success", "-o", str(out)]) == 0
+    found = rows_of(out)
+    assert [list(each) for each in found] == [["messages"]] * len(solved)
+    assert [each["messages"][-1] for each in found] == [
+        {"role": "assistant", "content": row["actions"][-1]} for row in solved
+    ]
+    with pytest.raises(ConfigError, match="--success is for chat, sft, parquet and hf"):
+        export(folder, "inspect", tmp_path / "log.json", success=True)
+
+
+def test_a_training_run_has_advantages(tmp_path: Path) -> None:
+    turns = [Turn("one?", "", "1", "<action>1</action>", logprobs=(0.0, 0.0), reward=0.5), Turn("two?", "", "2")]
+    played = Trajectory(EpisodeSpec(0, 7), GUESS, turns=turns, terminated=True, success=1, instructions="Count.")
+    broken = Trajectory(EpisodeSpec(1, 8), GUESS, turns=turns[:1], fault="lost")
+    run = RunFolder(tmp_path / "run")
+    run.write_samples("iteration-000005", [played, broken], None, [[[0.25, -0.25], []], None])
+    run.write_samples("iteration-000010", [played])
+    first, second = rows_of(export(tmp_path / "run", "chat", tmp_path / "chat.jsonl")[0])
+    assert first["id"] == "iteration-000005:0" and first["advantages"] == [[0.25, -0.25], []]
+    assert first["rewards"] == [0.5, 0.0] and second["advantages"] is None
+    contents = [message["content"] for message in first["messages"]]
+    assert contents == ["Count.", "one?", "<action>1</action>", "two?", "2"]
+
+
+def test_a_failed_export_keeps_what_was_there(folder: Path, tmp_path: Path) -> None:
+    out, empty = tmp_path / "chat.jsonl", tmp_path / "run"
+    out.write_text("before")
+    empty.mkdir()
+    (empty / "metrics.jsonl").write_text("")
+    with pytest.raises(ConfigError, match=r"run has no episode with turns.*--evaluation.every"):
+        export(empty, "chat", out)
+    (empty / "samples").mkdir()
+    (empty / "samples" / "a.jsonl").write_text('{"turns": 3}\n')
+    with pytest.raises(ConfigError, match="lacks what an export needs"):
+        export(empty, "chat", out)
+    (empty / "samples" / "a.jsonl").write_text("{")
+    with pytest.raises(ConfigError, match=r"a.jsonl cannot be read: line 1"):
+        export(empty, "chat", out)
+    assert out.read_text() == "before" and set(tmp_path.iterdir()) == {out, empty}
+
+
+@pytest.mark.parametrize(
+    ("format", "out", "told"),
+    [
+        ("chat", "a.json", "ends with .jsonl"),
+        ("sft", "a", "ends with .jsonl"),
+        ("parquet", "a.csv", "ends with .parquet"),
+        ("hf", "a.parquet", "a data set is a folder"),
+    ],
+)
+def test_a_wrong_output_is_refused(format: str, out: str, told: str, folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=told):
+        export(folder, format, tmp_path / out)
+    assert not list(tmp_path.iterdir())
+
+
+def test_parquet_needs_a_package(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("pyarrow", "polars"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingExtra, match="pip install pyarrow"):
+        export(folder, "parquet", tmp_path / "a.parquet")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("library", ["pyarrow", "polars"])
+def test_tables_hold_the_same(library: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = pytest.importorskip(library)
+    if library == "polars":
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+    expected = rows_of(export(folder, "chat", tmp_path / "chat.jsonl")[0])
+    (file,) = export(folder, "parquet", tmp_path / "a.parquet")
+    if library == "polars":
+        assert reader.read_parquet(file).to_dicts() == expected
+        return
+    assert importlib_parquet().read_table(file).to_pylist() == expected
+    export(folder, "hf", tmp_path / "set")
+    datasets = pytest.importorskip("datasets")
+    rows = datasets.load_dataset(str(tmp_path / "set"), split="train", cache_dir=str(tmp_path / "cache"))
+    assert list(rows) == expected
+
+
+def importlib_parquet() -> Any:
+    import pyarrow.parquet
+
+    return pyarrow.parquet
