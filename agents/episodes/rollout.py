@@ -177,7 +177,6 @@ class Runner:
             if slot in known:
                 texts, state.finds_action = known[slot]
                 state.trajectory.env_id, state.trajectory.instance, state.instructions = texts
-                state.trajectory.instructions = state.instructions
                 self.waiting.append(slot)
             else:
                 self._finish(slot, fault=faults[slot] or _LOST)

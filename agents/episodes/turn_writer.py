@@ -58,6 +58,7 @@ class TurnWriter:
             snapshot: State of the environment before.
         """
         tokens = len(decision.prompt_ids), len(decision.completion_ids)
+        self.trajectory.instructions = request.instructions
         self._open = Turn(
             observation=request.observation,
             anchor=str(request.info.get("anchor", "")),
