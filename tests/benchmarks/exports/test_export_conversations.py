@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from pathlib import Path
@@ -127,14 +128,8 @@ def test_tables_hold_the_same(library: str, folder: Path, tmp_path: Path, monkey
     if library == "polars":
         assert reader.read_parquet(file).to_dicts() == expected
         return
-    assert importlib_parquet().read_table(file).to_pylist() == expected
+    assert importlib.import_module("pyarrow.parquet").read_table(file).to_pylist() == expected
     export(folder, "hf", tmp_path / "set")
     datasets = pytest.importorskip("datasets")
     rows = datasets.load_dataset(str(tmp_path / "set"), split="train", cache_dir=str(tmp_path / "cache"))
     assert list(rows) == expected
-
-
-def importlib_parquet() -> Any:
-    import pyarrow.parquet
-
-    return pyarrow.parquet
