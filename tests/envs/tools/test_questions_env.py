@@ -9,7 +9,9 @@ from typing import Any
 import gymnasium
 import pytest
 
+from turngym.__main__ import main
 from turngym.benchmarks.cli.options.own_data import with_data, with_training_data
+from turngym.benchmarks.cli.train import parse_train
 from turngym.envs.tools.questions import Questions, read_tasks
 from turngym.envs.vector import make_vec
 from turngym.errors import ConfigError, MissingExtra, UnknownName
@@ -222,3 +224,19 @@ def test_it_is_registered_and_plays_without_options() -> None:
     assert isinstance(env, Questions) and len(env.tasks()) == 24
     env.reset(seed=1)
     assert env.step(env.expert_action())[1] == 1.0
+
+
+def test_the_commands_play_and_train_on_a_file(
+    own: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(own)
+    words = ["--data", "mine.jsonl", "--tools", "own.py:lookup", "--reward", "own.py:right"]
+    assert main(["eval", *words, "--agent", "expert", "--split", "train", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["environments"].values()
+    assert found["success"]["n_games"] == 24 and found["faults"]["value"] == 0
+    config, folder, _ = parse_train([*words, "--iterations", "1"])
+    options = {"data": "mine.jsonl", "reward": "own.py:right", "tools": ["own.py:lookup"]}
+    assert (config.env, dict(config.env_options)) == ("turngym/Questions-v0", options)
+    assert folder.name.startswith("mine-")
+    assert main(["eval", "--data", "absent.jsonl", "--agent", "random"]) == 2
+    assert "the file of questions 'absent.jsonl' cannot be read" in capsys.readouterr().err
