@@ -77,6 +77,8 @@ class SeatEnv(TextEnv[str]):
         self._hosted = HostedTable(Table(self.game, retries=retries, invalid_penalty=invalid_penalty))
         if seat not in (*self.game.seats, _ANY_SEAT):
             raise ConfigError(f"{self.env_id} has no seat {seat!r}. {nearest(seat, (*self.game.seats, _ANY_SEAT))}")
+        if not isinstance(role, str):
+            raise ConfigError(f"role of {self.env_id} must be the name of a role, or empty for any, got {role!r}.")
         self.finite_instances = self.game.finite_instances
         self._wanted, self._role, self._opponents = seat, role, opponents
         self._seat, self._seed = 0, 0
@@ -157,8 +159,9 @@ class SeatEnv(TextEnv[str]):
         elif isinstance(given, Mapping):
             chosen = {name: given.get(name, "") for name in others}
         else:
-            chosen = dict(zip(others, given, strict=False)) if len(given) == len(others) else {}
-        if not all(chosen.get(name) for name in others):
+            is_complete = isinstance(given, Sequence) and len(given) == len(others)
+            chosen = dict(zip(others, given, strict=False)) if is_complete else {}
+        if not all(isinstance(chosen.get(name), str) and chosen[name] for name in others):
             raise ConfigError(
                 f"opponents of {self.env_id} must name a player for each of {others}, got {self._opponents!r}: pass "
                 f"one name for all, a mapping from seat to name, or {len(others)} names."
