@@ -16,6 +16,7 @@ from turngym.agents.core import Agent
 from turngym.agents.players import AgentSettings, make_agent, settings_for
 from turngym.agents.prompting.styles import make_style
 from turngym.agents.verifiers import make_verifier
+from turngym.benchmarks.cli.options.config_file import write_options
 from turngym.benchmarks.cli.options.own_data import with_data
 from turngym.benchmarks.cli.options.parsing import Pairs, Specs, as_pairs, find_env, key_values, make_text_env, parse
 from turngym.benchmarks.cli.options.prompts import prompt_settings
@@ -87,6 +88,8 @@ class Arguments:
         baselines: Also evaluate the random and the expert agent on the same tasks and show normalised results.
         out: New folder for metadata, configuration, results, episodes and transcripts.
         resume: Resume the evaluation in that folder, if there is one, without repeating finished episodes.
+        config: File with options by name (YAML, TOML or JSON), or the folder of an evaluation to repeat; options of the
+            command line override it.
         json: Print the results as JSON.
     """
 
@@ -122,12 +125,14 @@ class Arguments:
     baselines: bool = False
     out: Path | None = None
     resume: bool = False
+    config: Path | None = None
     json: bool = False
 
 
 def main(argv: Sequence[str]) -> int:
     """Evaluate, print a table, and write the folder if one was asked for."""
-    arguments = parse(Arguments, with_data(argv), "eval")
+    found = parse(Arguments, with_data(argv), "eval")
+    arguments = asked = dataclasses.replace(found, data="", reward="", tools=())  # they have become options
     _check_numbers(arguments)
     if arguments.out is not None and not arguments.resume:
         require_free(arguments.out)
@@ -144,7 +149,10 @@ def main(argv: Sequence[str]) -> int:
     console = Console(highlight=False, quiet=arguments.json)
     if prompts_text := getattr(agent, "prompts_text", ""):
         console.print(f"prompts show {prompts_text}", markup=False, soft_wrap=True)
-    played = _played(suite, agent, settings, arguments, console)
+    try:
+        played = _played(suite, agent, settings, arguments, console)
+    finally:
+        write_options(arguments.out, asked)
     require_answers(played)
     if arguments.json:
         print_json(results(played), sort_keys=True)

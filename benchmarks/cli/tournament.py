@@ -14,6 +14,7 @@ from tyro.conf import Positional
 
 from turngym.agents.players import AgentSettings
 from turngym.benchmarks.cli import eval as evaluation
+from turngym.benchmarks.cli.options.config_file import write_options
 from turngym.benchmarks.cli.options.parsing import Pairs, key_values, parse
 from turngym.benchmarks.cli.options.trained_models import tell
 from turngym.benchmarks.pages.tournament import write_tournament_page
@@ -60,6 +61,8 @@ class Arguments:
         server: Server setting, such as concurrency=32, timeout=60 or prices=FILE.
         out: Folder for plan, games, results and page.
         resume: Resume the tournament in that folder; blocks may be added.
+        config: File with options by name (YAML, TOML or JSON), or the folder of a tournament to repeat; options of the
+            command line override it.
         json: Print the results as JSON.
     """
 
@@ -83,6 +86,7 @@ class Arguments:
     server: Pairs = ()
     out: Path | None = None
     resume: bool = False
+    config: Path | None = None
     json: bool = False
 
 
@@ -116,6 +120,8 @@ def main(argv: Sequence[str]) -> int:
             raise
         console.print("interrupted: the same command with --resume continues", markup=False)
         return INTERRUPTED
+    finally:
+        write_options(arguments.out, arguments)
     if arguments.out is not None:
         with resumable(arguments.out, "games"):
             write_tournament_page(arguments.out)

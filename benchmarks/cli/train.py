@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import tyro
 
+from turngym.benchmarks.cli.options.config_file import as_words, checked, is_given, read_config, take_config
 from turngym.benchmarks.cli.options.own_data import DATA, REWARD, TOOLS, with_training_data
 from turngym.benchmarks.cli.options.parsing import (
     as_pairs,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 USES_OWN_MODULES = True
 _STOPPED = 3
 _FINISHING = "interrupted: finishing and saving the iteration in progress; another Ctrl-C stops at once"
+_DATA_OPTIONS: dict[str, Any] = {"data": str, "reward": str, "tools": tuple[str, ...]}
 _NO_OPTIONS = ("algorithm_options", "preset_reason")
 _OWN_LINES = f"""
         data: {DATA}
@@ -45,6 +47,8 @@ _OWN_LINES = f"""
         tools: {TOOLS}
         run_dir: Run folder (default: `runs/ENVIRONMENT-ALGORITHM-seedSEED`).
         resume: Resume the run in that folder, with its settings.
+        config: File with options by name (YAML, TOML or JSON), or the folder of a run to repeat; options of the command
+            line override it.
         json: Print the result as JSON.
 """
 _QUICKSTART_LINES = f"""Without --env, --env-options, --data, --model and --preset, the quickstart runs with:
@@ -82,6 +86,7 @@ def main(argv: Sequence[str]) -> int:
     """
     from turngym.terminal.console import Console
 
+    argv = with_config(argv)
     config, run_dir, resume = parse_train(argv)
     with _training_packages():
         from turngym.benchmarks.cli.terminal.training import (
@@ -153,7 +158,7 @@ def parse_train(argv: Sequence[str]) -> tuple[TrainConfig, Path, bool]:
         from turngym.trainers.settings.config import DEFAULT_ENV, TrainConfig
         from turngym.trainers.settings.memory import with_memory_settings
         from turngym.trainers.settings.presets import with_preset
-    argv = with_training_data(argv)
+    argv = with_training_data(with_config(argv))
     is_help = "--help" in argv or "-h" in argv
     words = list(argv) if is_help else with_quickstart(argv)
     env = _given(words, "env", "game")
@@ -170,6 +175,56 @@ def parse_train(argv: Sequence[str]) -> tuple[TrainConfig, Path, bool]:
     if not is_game(config.env):
         require_text_env(find_env(config.env, GAMES))
     return config, run_dir or default_run_dir(config), False
+
+
+def with_config(argv: Sequence[str]) -> list[str]:
+    """Return a command line with the options of its ``--config`` file in front, except for those that it sets itself.
+
+    Raises:
+        ConfigError: The file cannot be read, or has a wrong option.
+    """
+    file, rest = take_config(argv)
+    return rest if file is None else [*words_of(read_config(file), rest, str(file)), *rest]
+
+
+def words_of(content: Mapping[str, Any], argv: Sequence[str], owner: str) -> list[str]:
+    """Return options by name as words of a command line.
+
+    Args:
+        content: The options; ``algorithm_options`` are those of the algorithm's parts, as a run writes them.
+        argv: Other words. Where they name another algorithm or environment, its options are left out.
+        owner: Origin of the options, for messages.
+
+    Raises:
+        OptionError: There is no such option, or its value is wrong.
+    """
+    with _training_packages():
+        from turngym.trainers.algorithms import parts
+        from turngym.trainers.records.run_folder import ALGORITHM_DEFAULTS
+        from turngym.trainers.settings.config import TrainConfig
+    content = {name: value for name, value in content.items() if name != "preset_reason"}
+    content |= _of_parts(content.pop(ALGORITHM_DEFAULTS, {})) | _of_parts(content.pop("algorithm_options", {}))
+    default = "rae" if is_game(str(content.get("env", content.get("game", "")))) else TrainConfig().algorithm
+    kinds = dict(parts(str(content.get("algorithm", default))))
+    hints = {**get_type_hints(TrainConfig, include_extras=True), **kinds, **_DATA_OPTIONS, "run_dir": Path | None}
+    hints |= {"game": hints["env"], "wrapper": hints["wrappers"]}
+    allowed = {name: hint for name, hint in hints.items() if name not in _NO_OPTIONS}
+    values = {name: _as_word(value) for name, value in checked(content, allowed, owner, "train").items()}
+    wrappers = [f"--wrapper={each}" for name in ("wrapper", "wrappers") for each in values.pop(name, ())]
+    dropped = set(kinds) - set(dict(parts(_given(argv, "algorithm") or "+".join(kinds))))
+    if is_given(argv, "env", "game", "data"):
+        dropped |= {"env", "game", "env_options", *_DATA_OPTIONS}
+    left = {name: value for name, value in values.items() if name.partition(".")[0] not in dropped}
+    kept = {name: value for name, value in left.items() if not is_given(argv, name)}
+    return [*as_words(kept), *([] if is_given(argv, "wrapper") else wrappers)]
+
+
+def _of_parts(options: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    return {f"{part}.{name}": value for part, values in options.items() for name, value in values.items()}
+
+
+def _as_word(value: Any) -> Any:
+    return as_pairs(value) if isinstance(value, dict) else value
 
 
 def _choice(argv: Sequence[str]) -> Choice:
@@ -270,9 +325,9 @@ def _default_arguments(start: TrainConfig, methods: Mapping[str, Any], sections:
         kind: Any = type(method)
         kinds[name], values[name] = relaxed(kind), loosened(method)
     flag: Any = tyro.conf.FlagCreatePairsOff[bool]
-    kinds |= {"data": str, "reward": str, "tools": tuple[str, ...]}  # for --help: they have become --env-options
-    kinds |= {"run_dir": Path | None, "resume": flag, "json": flag}
-    values |= {"data": "", "reward": "", "tools": (), "run_dir": None, "resume": False, "json": False}
+    kinds |= _DATA_OPTIONS  # for --help: they have become --env-options
+    kinds |= {"run_dir": Path | None, "resume": flag, "config": Path | None, "json": flag}
+    values |= {"data": "", "reward": "", "tools": (), "run_dir": None, "resume": False, "config": None, "json": False}
     doc = (type(start).__doc__ or "").rstrip().replace("``", "`") + _OWN_LINES
     doc = "Train a language model on an environment" + doc.partition("A training run")[2]
     doc = doc.replace("\n\n    Args:", f"\n\n    {_QUICKSTART_LINES}\n\n    Args:", 1)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 _BLOCK = re.compile(
     r"(?:<!-- not run: (?P<reason>[^>]+?) -->\n)?"
-    r"^```(?P<language>python|sh|json(?= title))(?: title=\"(?P<title>[^\"]+)\")?\n"
+    r"^```(?P<language>python|sh|(?:json|toml|yaml)(?= title))(?: title=\"(?P<title>[^\"]+)\")?\n"
     r"(?P<code>.*?)^```",
     re.DOTALL | re.MULTILINE,
 )
@@ -28,7 +28,7 @@ class Block(NamedTuple):
     """A code block of a page.
 
     Args:
-        language: ``python``, ``sh``, or ``json`` for a file.
+        language: ``python``, ``sh``, or ``json``, ``toml`` or ``yaml`` for a file.
         code: What is in it.
         title: The file that it is; empty for a block that is run.
         reason: Why it is not run; empty if it is.

@@ -214,13 +214,14 @@ class RunFolder:
         write_json(self.path / "instances.json", sorted(instances))
 
 
-_KEY = "algorithm_defaults"
+ALGORITHM_DEFAULTS = "algorithm_defaults"
+"""Key of ``config.json`` with the defaults of the algorithm's parts at the time of the run."""
 
 
 def config_to_store(config: TrainConfig) -> dict[str, Any]:
     """Return the settings as a value that JSON can hold, with the algorithm's current defaults."""
     defaults = {part: _defaults(kind) for part, kind in parts(config.algorithm)}
-    return {**config.as_json(), _KEY: defaults}
+    return {**config.as_json(), ALGORITHM_DEFAULTS: defaults}
 
 
 def config_from_store(content: Mapping[str, Any]) -> TrainConfig:
@@ -232,7 +233,7 @@ def config_from_store(content: Mapping[str, Any]) -> TrainConfig:
         content: Content of ``config.json``.
     """
     values = dict(content)
-    recorded = values.pop(_KEY)
+    recorded = values.pop(ALGORITHM_DEFAULTS)
     config = TrainConfig.from_json(values)
     changed = _changed(config.algorithm, recorded)
     chosen = {part: {**changed.get(part, {}), **config.algorithm_options.get(part, {})} for part in changed}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from turngym.agents.agent_program import QUESTIONS
+from turngym.benchmarks.cli.options.config_file import is_given, read_config, take_config
 from turngym.benchmarks.cli.options.parsing import as_pairs
 from turngym.errors import ConfigError
 
@@ -39,10 +40,23 @@ def with_data(words: Sequence[str]) -> list[str]:
     >>> with_data(["--data", "mine.jsonl", "--agent", "random"])
     ['turngym/Questions-v0', '--agent', 'random', '--option', 'data=mine.jsonl']
     """
+    words = [*_of_file(words), *words]
     options, rest = _taken(words)
     if not options:
         return list(words)
     return [QUESTIONS, *rest, *(word for pair in as_pairs(options) for word in ("--option", pair))]
+
+
+def _of_file(words: Sequence[str]) -> list[str]:
+    """Return the options of data in the file of ``--config`` as words, without those that the command line sets."""
+    file, _ = take_config(words)
+    content = {} if file is None else read_config(file)
+    found = []
+    for name in ("data", "reward", "tools", "option") if "data" in content else ():
+        value = content.get(name, ())
+        values = as_pairs(value) if isinstance(value, dict) else value if isinstance(value, list | tuple) else [value]
+        found += [] if is_given(words, name) else [f"--{name}={each}" for each in values]
+    return found
 
 
 def with_training_data(words: Sequence[str]) -> list[str]:

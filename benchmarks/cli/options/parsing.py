@@ -7,11 +7,13 @@ import json
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeAlias, TypeVar, cast, get_type_hints
 
 import gymnasium
 import tyro
 
+from turngym.benchmarks.cli.options.config_file import checked, is_given, read_config, take_config
 from turngym.benchmarks.cli.options.usage import read_words
 from turngym.envs.core import TextEnv
 from turngym.envs.own import find_spec
@@ -35,11 +37,27 @@ def parse(arguments: type[ArgumentsT], argv: Sequence[str], command: str) -> Arg
     """Return the command line as the dataclass that describes it; prints help or an error and exits where asked to."""
     plain = (tyro.conf.FlagCreatePairsOff, tyro.conf.PositionalMetavarFromFieldName)
     kind: Any = arguments
+    default = None
+    if any(field.name == "config" for field in dataclasses.fields(kind)):
+        file, argv = take_config(argv)
+        default = None if file is None else _from_file(kind, file, argv, command)
 
     def read(words: Sequence[str]) -> Any:
-        return tyro.cli(relaxed(kind), args=list(words), prog=f"turngym {command}", config=plain)
+        return tyro.cli(relaxed(kind), args=list(words), prog=f"turngym {command}", config=plain, default=default)
 
     return cast("ArgumentsT", read_words(read, argv))
+
+
+def _from_file(kind: Any, file: Path, argv: Sequence[str], command: str) -> Any:
+    """Return the options in a file, the defaults and what is missing, without lists that the command line sets."""
+    hints = get_type_hints(kind, include_extras=True)
+    values: dict[str, Any] = {}
+    for field in dataclasses.fields(kind):
+        values[field.name] = tyro.MISSING if field.default is dataclasses.MISSING else field.default
+    for name, value in checked(read_config(file), hints, str(file), command).items():
+        if not is_given(argv, name):  # the parser would append to a list
+            values[name] = as_pairs(value) if isinstance(value, dict) else value
+    return relaxed(kind)(**values)
 
 
 _LISTED_PAIRS: Any = Annotated[tuple[str, ...], tyro.conf.arg(metavar="[KEY=VALUE ...]")]
