@@ -52,8 +52,8 @@ def _of_file(words: Sequence[str]) -> list[str]:
     file, _ = take_config(words)
     content = {} if file is None else read_config(file)
     found = []
-    for name in ("data", "reward", "tools", "option") if "data" in content else ():
-        value = content.get(name, ())
+    for name in ("data", "reward", "tools", "option") if content.get("data") else ():
+        value = content.get(name) or ()
         values = as_pairs(value) if isinstance(value, dict) else value if isinstance(value, list | tuple) else [value]
         found += [] if is_given(words, name) else [f"--{name}={each}" for each in values]
     return found
@@ -83,6 +83,8 @@ def _taken(words: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
     for name in ("data", "reward"):
         if len(own[name]) > 1:
             raise ConfigError(f"--{name} takes one value, got {' '.join(own[name])[:100]}.")
+        if own[name] == [""]:
+            raise ConfigError(f"--{name} must not be empty: leave it out, or name what to use.")
     return data_options("".join(own["data"]), "".join(own["reward"]), own["tools"]), rest
 
 

@@ -102,7 +102,7 @@ def test_a_folder_holds_plan_games_and_results_and_can_be_continued(
     words = ["tournament", KUHN, "--players", "random,first_legal", "--out", str(tmp_path / "t")]
     assert main([*words, "--blocks", "3"]) == 0
     assert f"written to {tmp_path / 't'}" in capsys.readouterr().out.replace("\n", "")
-    files = {"config.json", "episodes.jsonl", "page.html", "results.json"}
+    files = {"config.json", "episodes.jsonl", "options.json", "page.html", "results.json"}
     assert {file.name for file in (tmp_path / "t").iterdir()} == files
     config = json.loads((tmp_path / "t" / "config.json").read_text())
     assert config["players"] == {"random": "random", "first_legal": "first_legal"} and config["pairing"] == "sides"
