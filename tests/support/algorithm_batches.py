@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import pytest
@@ -108,6 +109,13 @@ def loss_path(variant: str) -> tuple[object, ...]:
         algorithm = algorithm.base
 
 
+def loss_code(variant: str) -> tuple[object, ...]:
+    """The functions that compute a variant's loss, whatever its settings."""
+    algorithm: Any = made(variant)
+    kind = type(algorithm)
+    return kind.loss, kind.surrogate, kind.transform_gradients, Need.VALUES in algorithm.needs
+
+
 BY_LOSS_PATH = {loss_path(variant): variant for variant in sorted(VARIANTS, reverse=True)}
 LOSSES = pytest.mark.parametrize("variant", sorted(BY_LOSS_PATH.values()))
 """One variant for each way of computing a loss."""
@@ -175,7 +183,7 @@ class Batch:
 
     def inputs(self, rows: Sequence[Sequence[int]], width: int = 0, junk: float = 0.0) -> LossInputs:
         """Lay turns out in rows with a token of observation before each, at least ``width`` wide, junk elsewhere."""
-        cells = [[cell for turn in row for cell in (-1, *self._tokens(turn))] for row in rows]
+        cells = [[cell for turn in row for cell in (-1, *self._tokens[turn])] for row in rows]
         width = max([width, *map(len, cells)])
         index = torch.tensor([row + [-1] * (width - len(row)) for row in cells], dtype=torch.long).reshape(-1, width)
 
@@ -190,7 +198,7 @@ class Batch:
             advantages=spread(self.credit.advantages, 0.0),
             action_mask=index >= 0,
             turn_ids=spread(self.table.token_turn, -1),
-            weights={name: spread(loss_weights(self.table, name, self.credit.masked), 0.0) for name in NORMALISATIONS},
+            weights={name: spread(weight, 0.0) for name, weight in self._weights.items()},
             entropy=spread(self.leaves["entropy"], junk),
             reference_logprobs=spread(self.old_logprobs + 0.3, junk),
             values=spread(self.leaves["values"], junk),
@@ -199,8 +207,17 @@ class Batch:
             columns={name: lay_out_column(column, index) for name, column in self.credit.columns.items()},
         )
 
-    def _tokens(self, turn: int) -> list[int]:
-        return torch.nonzero(self.table.token_turn == turn).flatten().tolist()
+    @cached_property
+    def _weights(self) -> dict[str, Tensor]:
+        return {name: loss_weights(self.table, name, self.credit.masked) for name in NORMALISATIONS}
+
+    @cached_property
+    def _tokens(self) -> list[list[int]]:
+        """The sampled tokens of each turn, by their places in the table."""
+        found: list[list[int]] = [[] for _ in range(self.table.num_turns)]
+        for place, turn in enumerate(self.table.token_turn.tolist()):
+            found[turn].append(place)
+        return found
 
     def by_turn(self) -> list[list[int]]:
         return [[turn] for turn in range(self.table.num_turns)]

@@ -23,9 +23,9 @@ TEXTS = [
 ]
 
 
-def small_model(seed: int = 0, hidden: int = 16, dtype: torch.dtype = torch.float32) -> LanguageModel:
+def small_model(seed: int = 0, hidden: int = 16, dtype: torch.dtype = torch.float32, layers: int = 2) -> LanguageModel:
     tokenizer = build_tokenizer(TEXTS * 3, 340)
-    network = build_model(tokenizer, EmbeddedConfig(hidden_size=hidden, layers=2, heads=2, vocabulary=340), seed)
+    network = build_model(tokenizer, EmbeddedConfig(hidden_size=hidden, layers=layers, heads=2, vocabulary=340), seed)
     return LanguageModel(network.double() if dtype is torch.float64 else network, tokenizer, "small")
 
 

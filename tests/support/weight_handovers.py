@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel, Qwen3Config, Qwen3ForCausalLM
+from transformers import PreTrainedModel, PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 from turngym.agents.models.completion import Generate
 from turngym.agents.models.embedded import build_tokenizer
@@ -49,9 +50,14 @@ class Kind:
         return f"{formats}, {'adapters' if self.lora else 'all weights'}"
 
 
+@functools.cache
+def _tokenizer() -> PreTrainedTokenizerFast:
+    return build_tokenizer(TEXTS, 512)
+
+
 def build(kind: Kind, seed: int) -> LanguageModel:
     """Return a model like the embedded one, with biases, which are not zero."""
-    tokenizer = build_tokenizer(TEXTS, 512)
+    tokenizer = _tokenizer()
     settings = Qwen3Config(
         vocab_size=len(tokenizer),
         hidden_size=kind.size,
@@ -200,7 +206,7 @@ class HandOvers:
         found = copy.copy(self)
         found.versions = list(self.versions)
         found.side = Side(self.kind, self.versions[-1])
-        found.prints.read(found.side.generate, found.side.score)  # keys that are kept from now on
+        found.prints.read(found.side.generate, None)  # keys that are kept from now on
         found.prints = Fingerprints(self.prints.sequences, TEMPERATURE, self.prints.limits)
         for name in ("_expected", "_seen", "_gaps"):
             setattr(found.prints, name, copy.deepcopy(getattr(self.prints, name)))

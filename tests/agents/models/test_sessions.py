@@ -96,9 +96,11 @@ def change(rng: random.Random, histories: dict[int, list[int]], episode: int) ->
         own.extend(numbers(rng, 1, 12))
 
 
-@pytest.mark.parametrize(("budget", "max_rows"), [(400, 512), (700, 3), (2000, 512), (10**6, 3)])
-@pytest.mark.parametrize("make", [qwen, llama])
-def test_random_play_agrees_with_a_fresh_forward_at_every_token(budget: int, max_rows: int, make: Any) -> None:
+@pytest.mark.parametrize(
+    ("make", "budget", "max_rows"),
+    [(qwen, 400, 512), (llama, 700, 3), (qwen, 2000, 512), (llama, 10**6, 3)],
+)
+def test_random_play_agrees_with_a_fresh_forward_at_every_token(make: Any, budget: int, max_rows: int) -> None:
     """Skipped turns, new episodes in used rows, rewritten histories, branches, evictions, moves and new weights."""
     rng, network = random.Random(budget), make()
     sessions = Sessions(network, STOP, budget, max_rows)

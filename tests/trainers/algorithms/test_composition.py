@@ -26,8 +26,8 @@ def works(name: str) -> bool:
     return not (base in OWN_RATIO and modifier in ("turn_is", "st_ppo")) and modifier not in OWN_WEIGHTS.get(base, ())
 
 
-LOSSES = {properties.loss_path(base): base for base in reversed(BASES)}
-"""One base for each way of computing a loss; the others differ only in their credit."""
+LOSSES = {properties.loss_code(base): base for base in reversed(BASES)}
+"""One base for each code that computes a loss; the others differ in their credit, or in settings of that code."""
 PAIRS = [pair for base in sorted(LOSSES.values()) for modifier in MODIFIERS if works(pair := f"{base}+{modifier}")]
 
 

@@ -26,33 +26,33 @@ from turngym.trainers.settings.config import RolloutConfig, TrainConfig
 torch.set_num_threads(1)
 
 LEARNERS = (
-    *("a3po", "archer", "arpo", "dapo", "epo", "gigpo", "grpo", "mappo", "mmd", "ppo"),
-    *("rae", "reinforce", "remax", "replay", "s_ppo", "tis", "turn_ppo", "vc_ppo", "vine_ppo"),
+    *("a3po", "archer", "arpo", "dapo", "epo", "grpo", "mappo", "mmd", "ppo"),
+    *("rae", "reinforce", "remax", "replay", "s_ppo", "turn_ppo", "vc_ppo", "vine_ppo"),
 )
 """One method for each way of collecting episodes, of changing gradients, and of keeping state, critics and columns."""
 
-ITERATIONS = 9
+ITERATIONS = 7
 CONFIG = TrainConfig(
     env="turngym/NumberLine-v0",
-    env_options={"max_turns": 4, "highest": 3},
+    env_options={"max_turns": 3, "highest": 3},
     iterations=ITERATIONS,
     max_seconds=0,
     checkpoint_every=ITERATIONS,
     control=False,
     rollout=RolloutConfig(groups=4, group_size=6, max_new_tokens=2),
-    update=UpdateConfig(learning_rate=3e-2, minibatches=2),
+    update=UpdateConfig(learning_rate=6e-2, minibatches=2),
 )
-STEPS = {"remax": 8e-2}
+STEPS = {"reinforce": 1e-1}
 GROUPS = {"vc_ppo": 6, "mappo": 12}
-"""Two of VC-PPO's iterations train its critic alone. MAPPO plays a game, which random tokens soon forfeit."""
+"""One of VC-PPO's iterations trains its critic alone. MAPPO plays a game, which random tokens soon forfeit."""
 RISES = {"remax": 0.05, "archer": 0.0}
 """Slow learners here: where greedy play is best already, nothing that ReMax samples has a positive advantage; ArCHer
 first has to learn a critic from its replay."""
 
 OPTIONS: dict[str, dict[str, dict[str, object]]] = {
-    "archer": {"archer": {"critic_iterations": 4, "slow_rate": 0.3, "replay_ratio": 8, "critic_updates": 3}},
+    "archer": {"archer": {"critic_iterations": 3, "slow_rate": 0.3, "replay_ratio": 8, "critic_updates": 3}},
     "arpo": {"arpo": {"episodes_per_group": 9}},
-    "vc_ppo": {"vc_ppo": {"pretrain_iterations": 2}},
+    "vc_ppo": {"vc_ppo": {"pretrain_iterations": 1}},
     "vine_ppo": {"vine_ppo": {"num_rollouts": 2}},
 }
 """Settings of methods that would not touch the policy for longer than these runs, or play much more than they need."""
@@ -113,10 +113,10 @@ def rise(shares: Sequence[float]) -> float:
 
 @pytest.mark.parametrize("algorithm", LEARNERS)
 def test_it_learns_what_is_paid_and_a_resume_brings_all_back(algorithm: str, tmp_path: Path) -> None:
-    folder, model = RunFolder.create(tmp_path / "run", CONFIG), small_model()
+    folder, model = RunFolder.create(tmp_path / "run", CONFIG), small_model(layers=1)
     assert rise(trained(algorithm, folder, model)) > RISES.get(algorithm, 0.1)
     assert [record["iteration"] for record in folder.metrics()] == list(range(ITERATIONS))
-    again = small_model(seed=5)
+    again = small_model(seed=5, layers=1)
     resumed = trainer_of(algorithm, folder, again)
     try:
         resumed.resume()
@@ -128,7 +128,6 @@ def test_it_learns_what_is_paid_and_a_resume_brings_all_back(algorithm: str, tmp
         assert torch.equal(value, after[name]), name
 
 
-@pytest.mark.parametrize("algorithm", ["grpo", "ppo"])
-def test_a_wrong_sign_would_be_noticed(algorithm: str, tmp_path: Path) -> None:
+def test_a_wrong_sign_would_be_noticed(tmp_path: Path) -> None:
     """Negative oracle: paid for even tokens, the share of odd ones falls."""
-    assert rise(trained(algorithm, RunFolder.create(tmp_path / "run", CONFIG), small_model(), sign=-1)) < -0.1
+    assert rise(trained("ppo", RunFolder.create(tmp_path / "run", CONFIG), small_model(layers=1), sign=-1)) < -0.1

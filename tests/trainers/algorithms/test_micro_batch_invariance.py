@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 import torch
-from small import play, small_model
+from small import group_specs, play, small_model
 from torch import Tensor
 
 from turngym.agents.models.loading import LanguageModel
@@ -61,7 +61,7 @@ def model() -> LanguageModel:
 
 @pytest.fixture(scope="module", params=["window", "conversation"])
 def trajectories(request: pytest.FixtureRequest, model: LanguageModel) -> list[Trajectory]:
-    played = play(model, request.param)
+    played = play(model, request.param, group_specs(2, 3), max_turns=3)
     draw = random.Random(1)  # an untrained model earns the same everywhere, which would leave nothing to learn
     for trajectory in played:
         for turn in trajectory.turns:
@@ -70,7 +70,11 @@ def trajectories(request: pytest.FixtureRequest, model: LanguageModel) -> list[T
     return played
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize(
+    ("name", "trajectories"),
+    [*((name, "conversation") for name in ALGORITHMS), ("grpo", "window"), ("ppo+epo", "window")],
+    indirect=["trajectories"],
+)
 def test_micro_batches_rows_and_the_order_of_episodes_do_not_change_gradients(
     name: str, model: LanguageModel, trajectories: list[Trajectory]
 ) -> None:

@@ -174,10 +174,15 @@ def run(config: TrainConfig, folder: Path, model: LanguageModel) -> list[dict[st
     return run_folder.metrics()
 
 
-@pytest.mark.parametrize("algorithm", ["grpo", "turn_ppo", "gigpo", "dapo", "remax"])
-@pytest.mark.parametrize("way", ["train", "mask", "drop"])
+@pytest.mark.parametrize(
+    ("algorithm", "way"),
+    [
+        *(("grpo", "train"), ("grpo", "mask"), ("turn_ppo", "train"), ("turn_ppo", "mask")),
+        *(("turn_ppo", "drop"), ("gigpo", "drop"), ("dapo", "mask"), ("remax", "drop")),
+    ],
+)
 def test_a_run_survives_prompts_that_outgrow_the_context(algorithm: str, way: str, tmp_path: Path) -> None:
-    model = small_model()
+    model = small_model(layers=1)
     model.longest = 150  # a conversation outgrows it after some turns
     grown = RolloutConfig(groups=2, group_size=2, max_new_tokens=4, prompt=CONVERSATION)
     config = config_of(algorithm=algorithm, rollout=grown, update=UpdateConfig(minibatches=2, on_context=way))  # type: ignore[arg-type]

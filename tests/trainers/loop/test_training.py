@@ -2,10 +2,10 @@
 
 import json
 import os
+import shutil
 import signal
-import subprocess
-import sys
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 from faulty_envs import CannotBegin
+from forked import run_forked
 from small import agent_of, small_model, sokoban_vector
 
 from turngym.agents.models.embedded import EmbeddedConfig
@@ -78,21 +79,8 @@ def test_log_probabilities_at_update_0_are_the_samplers(whole: Path) -> None:
 def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(whole: Path, tmp_path: Path) -> None:
     train(SMALL, str(tmp_path / "again"))
     assert numbers(tmp_path / "again") == numbers(whole)
-    train(replace(SMALL, seed=1), tmp_path / "other")
-    assert numbers(tmp_path / "other") != numbers(whole)
-
-
-KILLED = """
-import json, os, signal, sys
-from turngym.trainers.loop.job import train
-from turngym.trainers.settings.config import TrainConfig
-
-def kill(model, record):
-    if record["iteration"] + 1 == int(sys.argv[3]):
-        os.kill(os.getpid(), signal.SIGKILL)
-
-train(TrainConfig.from_json(json.loads(sys.argv[1])), sys.argv[2], watch=kill)
-"""
+    train(replace(SMALL, seed=1, iterations=1), tmp_path / "other")
+    assert numbers(tmp_path / "other")[0] != numbers(whole)[0]
 
 
 @pytest.mark.parametrize(
@@ -124,9 +112,13 @@ def test_a_killed_run_goes_on_to_the_same_numbers(
         config = replace(config, algorithm_options={algorithm: {"kl_coef": 0.1}})
     train(config, tmp_path / "whole")
     killed, done = tmp_path / "killed", checkpoint_every + 1
-    words = [json.dumps(config.as_json()), str(killed), str(done)]
-    process = subprocess.run([sys.executable, "-c", KILLED, *words], check=False)
-    assert process.returncode == -signal.SIGKILL, "the run ended before it was killed"
+
+    def kill(model: LanguageModel, record: Mapping[str, Any]) -> None:
+        if record["iteration"] + 1 == done:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    status = run_forked(lambda: train(config, killed, watch=kill))
+    assert status == -signal.SIGKILL, "the run ended before it was killed"
     assert len(RunFolder(killed).metrics()) == done and len(all_checkpoints(killed / "checkpoints")) == 1
     train(config, killed, resume=True)
     assert numbers(killed) == numbers(tmp_path / "whole")
@@ -135,25 +127,21 @@ def test_a_killed_run_goes_on_to_the_same_numbers(
 def test_an_interrupt_stops_after_the_iteration_with_a_checkpoint(whole: Path, tmp_path: Path) -> None:
     config = replace(SMALL, checkpoint_every=100)
     seen: list[int] = []
-    original = Trainer._one_iteration
 
-    def interrupt(self: Trainer) -> dict[str, Any]:
-        record = original(self)
+    def interrupt(model: LanguageModel, record: Mapping[str, Any]) -> None:
         seen.append(record["iteration"])
         if len(seen) == 4:
             os.kill(os.getpid(), signal.SIGINT)
-        return record
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Trainer, "_one_iteration", interrupt)
-        assert not train(config, tmp_path / "run").finished
+    assert not train(config, tmp_path / "run", watch=interrupt).finished
     assert seen == [0, 1, 2, 3]
     assert train(config, tmp_path / "run", resume=True).finished
     assert numbers(tmp_path / "run") == numbers(whole)
 
 
 def test_the_control_arm_learns_for_as_long_as_training_took(tmp_path: Path) -> None:
-    train(replace(SMALL, control=True, iterations=2), tmp_path / "run")
+    evaluation = EvaluationConfig(episodes=1, every=0, curve_episodes=1)
+    train(replace(SMALL, control=True, iterations=1, evaluation=evaluation), tmp_path / "run")
     summary = json.loads((tmp_path / "run" / "control" / "summary.json").read_text())
     trained = RunFolder(tmp_path / "run").metrics()[-1]["time/seconds_total"]
     assert trained <= summary["seconds"] < trained + 5
@@ -203,10 +191,9 @@ def test_there_must_be_a_run_to_resume(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["empty state", "cut weights", "no optimizer", "other model"])
-def test_a_damaged_checkpoint_is_named(damage: str, tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_named(damage: str, whole: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    config = replace(SMALL, iterations=2, evaluation=EvaluationConfig(episodes=0, every=0, curve_episodes=1))
-    train(config, folder)
+    shutil.copytree(whole, folder)
     checkpoint = all_checkpoints(folder / "checkpoints")[-1]
     if damage == "empty state":
         (checkpoint / "state.json").write_text("")
@@ -220,12 +207,10 @@ def test_a_damaged_checkpoint_is_named(damage: str, tmp_path: Path) -> None:
 
         save_file({"strange": torch.zeros(2)}, checkpoint / "policy.safetensors")
     with pytest.raises(CheckpointError, match=r"is empty or damaged|belongs to another model"):
-        train(config, folder, resume=True)
+        train(SMALL, folder, resume=True)
 
 
 def test_an_older_checkpoint_serves_when_the_damaged_one_is_deleted(whole: Path, tmp_path: Path) -> None:
-    import shutil
-
     copy = tmp_path / "copy"
     shutil.copytree(whole, copy)
     newest = all_checkpoints(copy / "checkpoints")

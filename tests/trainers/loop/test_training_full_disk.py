@@ -1,9 +1,7 @@
 """A full disk, a real one: the run stops or makes room, nothing is written by halves, and a resume loses nothing."""
 
 import json
-import os
 import resource
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import Any
 
 import pytest
 from fault_runs import ITERATIONS, TINY, assert_goes_on_to, diagnosis, numbers
+from forked import run_forked
 from small_disks import fill, small_disk
 
 from turngym.agents.models.loading import LanguageModel
@@ -72,38 +71,23 @@ def test_the_older_of_two_checkpoints_makes_room(
     assert numbers(small_disk / "run") == whole
 
 
-LIMITED = """
-import resource, sys
-from pathlib import Path
-import injected
-from fault_runs import TINY
-from turngym.errors import RunStopped
-from turngym.trainers.loop.job import train
-
-def limit(model, record):
-    if record["iteration"] == 2:
-        size = (Path(sys.argv[1]) / "metrics.jsonl").stat().st_size
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100, resource.RLIM_INFINITY))
-
-try:
-    train(TINY, Path(sys.argv[1]), watch=limit)
-except RunStopped as stopped:
-    print(stopped)
-    sys.exit(3)
-"""
-
-
 def test_a_line_that_does_not_fit_is_not_written_by_halves(whole: list[dict[str, Any]], tmp_path: Path) -> None:
     """A limit on the size of files breaks the next line of the metrics after its first 100 bytes."""
-    done = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(tmp_path / "run")],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "support")},
-    )
-    assert done.returncode == 3, done.stderr
-    assert "File too large" in done.stdout and resource.RLIMIT_FSIZE >= 0
-    assert (tmp_path / "run" / "metrics.jsonl").read_text().endswith("}\n")
-    assert [record["iteration"] for record in numbers(tmp_path / "run")] == [0, 1, 2]
-    assert_goes_on_to(whole, TINY, tmp_path / "run")
+    folder, said = tmp_path / "run", tmp_path / "said"
+
+    def limit(model: LanguageModel, record: Mapping[str, Any]) -> None:
+        if record["iteration"] == 2:
+            size = (folder / "metrics.jsonl").stat().st_size
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100, resource.RLIM_INFINITY))
+
+    def limited() -> None:
+        with pytest.raises(RunStopped) as caught:
+            train(TINY, folder, watch=limit)
+        said.write_text(str(caught.value)[:1000])
+        sys.exit(3)
+
+    assert run_forked(limited) == 3
+    assert "File too large" in said.read_text()
+    assert (folder / "metrics.jsonl").read_text().endswith("}\n")
+    assert [record["iteration"] for record in numbers(folder)] == [0, 1, 2]
+    assert_goes_on_to(whole, TINY, folder)

@@ -2,13 +2,14 @@
 
 import os
 import signal
-import subprocess
 import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fault_runs import diagnosis, numbers
+from forked import run_forked
 
 from turngym.__main__ import main
 from turngym.trainers.records.run_folder import RunFolder
@@ -32,38 +33,45 @@ OPTIONS = {
 }
 
 
-def turngym_train(folder: Path, *words: str) -> "subprocess.Popen[str]":
+def run_train(folder: Path, strike: Callable[[], object], *words: str) -> tuple[int, str, str]:
+    """Train in a process of its own, strike after two iterations; return the exit status and what it wrote."""
     options = [word for name, value in OPTIONS.items() for word in (f"--{name}", value)]
-    command = [sys.executable, "-m", "turngym", "train", "--no-control", *options, "--run-dir", str(folder), *words]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "support")}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    command = ["train", "--no-control", *options, "--run-dir", str(folder), *words]
+    written = RunFolder.append_metrics
 
+    def append(self: RunFolder, record: Any) -> None:
+        written(self, record)
+        if record["iteration"] == 1:
+            strike()
 
-def wait_for_metrics(process: "subprocess.Popen[str]", folder: Path) -> None:
-    deadline = time.monotonic() + 240
-    while len(RunFolder(folder).metrics()) < 2:
-        assert process.poll() is None and time.monotonic() < deadline, process.communicate()
-        time.sleep(0.02)
+    def child() -> None:
+        for number, name in ((1, "out"), (2, "err")):
+            os.dup2(os.open(folder.with_suffix(f".{name}"), os.O_WRONLY | os.O_CREAT), number)
+        sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
+        RunFolder.append_metrics = append  # type: ignore[method-assign]
+        status = main(command)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+    status = run_forked(child)
+    return status, folder.with_suffix(".out").read_text(), folder.with_suffix(".err").read_text()
 
 
 def test_the_exit_status_and_the_words_tell_of_the_stop(tmp_path: Path) -> None:
     marker, folder = tmp_path / "marker", tmp_path / "run"
-    process = turngym_train(folder, "--env-options", f"marker={marker}", "fault=nan", "max_turns=3")
-    wait_for_metrics(process, folder)
-    marker.touch()
-    _, err = process.communicate(timeout=240)
-    assert process.returncode == 3
+    words = ("--env-options", f"marker={marker}", "fault=nan", "max_turns=3")
+    status, _, err = run_train(folder, marker.touch, *words)
+    assert status == 3, err
     assert "got the reward nan" in err and "nothing is lost" in err and "Traceback" not in err
     assert Path(diagnosis(folder)["checkpoint"]).is_dir()
 
 
 @pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.integration), signal.SIGTERM])
 def test_a_signal_leaves_a_checkpoint_and_the_status_of_an_interrupt(number: int, tmp_path: Path) -> None:
-    process = turngym_train(tmp_path / "run", "--env-options", "max_turns=3", "--iterations", "100000")
-    wait_for_metrics(process, tmp_path / "run")
-    process.send_signal(number)
-    out, err = process.communicate(timeout=240)
-    assert process.returncode == 130, err
+    words = ("--env-options", "max_turns=3", "--iterations", "100000")
+    status, out, err = run_train(tmp_path / "run", lambda: os.kill(os.getpid(), number), *words)
+    assert status == 130, err
     assert "train --resume --run-dir" in out
     found = diagnosis(tmp_path / "run")
     assert found["kind"] == "interrupt" and found["lost_iterations"] == 0
