@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 _MOST_OF_A_PACKAGE = 100
 """Maximum number of entry points per package."""
 _LONGEST_NAME = 300
+_labels: dict[str, tuple[str, str]] = {}
+"""Folder of the metadata of a package -> what :func:`_label` returns; reading it is slow."""
 
 
 class Entry(NamedTuple):
@@ -95,11 +97,15 @@ def _entry(point: importlib.metadata.EntryPoint, label: str) -> Entry:
 
 def _label(package: importlib.metadata.Distribution) -> tuple[str, str]:
     """Return name and version of a package, and why they cannot be read; then the name is its folder's."""
-    try:
-        return shortened(f"{package.name} {package.version}"), ""
-    except Exception as problem:  # a file that is absent or not valid
-        folder = str(getattr(package, "_path", "")).rpartition("/")[2]
-        return shortened(folder or "an unknown package"), error_text(problem)
+    path = str(getattr(package, "_path", ""))
+    if not path or path not in _labels:
+        try:
+            metadata = package.metadata
+            _labels[path] = shortened(f"{metadata['Name']} {metadata['Version']}"), ""
+        except Exception as problem:  # a file that is absent or not valid
+            folder = path.rpartition("/")[2]
+            _labels[path] = shortened(folder or "an unknown package"), error_text(problem)
+    return _labels[path]
 
 
 def shortened(text: str) -> str:

@@ -158,7 +158,7 @@ def reward_models() -> list[Row]:
 def plugins() -> list[Row]:
     """Return the plug-ins, those that could not be loaded too."""
     return [
-        _row(plugin.name, _registers(plugin), "", (), plugin.value) | {"error": plugin.error}
+        _row(plugin.name, _registers(plugin), "", (), plugin.value) | {"origin": plugin.label, "error": plugin.error}
         for plugin in load_plugins()
     ]
 

@@ -2,17 +2,16 @@
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+import warm
 
 ROOT = Path(__file__).parents[2]
 
 
 def check(script: str) -> subprocess.CompletedProcess[str]:
-    call = [sys.executable, str(ROOT / "docs" / "generator" / script), "--check"]
-    return subprocess.run(call, capture_output=True, text=True, timeout=600, check=False)
+    return warm.run(str(ROOT / "docs" / "generator" / script), "--check", timeout=600)
 
 
 @pytest.mark.parametrize("script", ["environments.py", "commands.py"])
@@ -31,8 +30,7 @@ def test_every_environment_has_a_page() -> None:
 @pytest.mark.parametrize("script", ["code_blocks.py", "commands.py", "families.py"])
 def test_the_examples_of_the_scripts_hold(script: str) -> None:
     folder = ROOT / "docs" / "generator"
-    call = [sys.executable, "-m", "doctest", str(folder / script)]
-    done = subprocess.run(call, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
+    done = warm.run("-m", "doctest", str(folder / script), cwd=folder)
     assert done.returncode == 0, done.stdout
 
 

@@ -67,32 +67,36 @@ def test_code_that_breaks_is_named_and_its_words_are_shown_safely(tmp_path: Path
     assert "turngym/Own-v0" not in ids and "bad/Game-v0" not in ids
 
 
-@pytest.mark.parametrize(
-    ("file", "content", "message"),
-    [
-        ("METADATA", b"Metadata-Version: 2.1\nName: \xff\xfe\nVersion: 0.1\n", ""),
-        ("METADATA", b"Metadata-Version: 2.1\n", ""),
-        ("METADATA", b"Metadata-Version: 2.1\nName: a\x1b[2Jb\nVersion: \x1b]0;t\x07\n", ""),
-        ("entry_points.txt", b"[turngym.plugins]\nmain = a b!\n", "its value is not written package.module"),
-        ("entry_points.txt", b"[turngym.plugins]\n\x1b[2J = no_such\x1b[31m\n", "its value is not written"),
-        ("entry_points.txt", b"[turngym.plugins]\n\xff = bad_one\n", "its entry points cannot be read"),
-        ("entry_points.txt", b"[turngym.plugins]\nnonsense\n", "its entry points cannot be read"),
-        (
-            "entry_points.txt",
-            b"[turngym.plugins]\n" + b"".join(b"m%d = no_such_%d\n" % (n, n) for n in range(5000)),
-            "it has 5000 entry points; 100 of them are loaded",
-        ),
-        ("entry_points.txt", b"[turngym.plugins]\nm = " + b"a." * 500_000 + b"b\n", "Error"),
-    ],
-)
-def test_metadata_that_is_broken_harms_no_other_package(
-    file: str, content: bytes, message: str, tmp_path: Path
-) -> None:
+BROKEN: list[tuple[str, bytes, str]] = [
+    ("METADATA", b"Metadata-Version: 2.1\nName: \xff\xfe\nVersion: 0.1\n", ""),
+    ("METADATA", b"Metadata-Version: 2.1\n", ""),
+    ("METADATA", b"Metadata-Version: 2.1\nName: a\x1b[2Jb\nVersion: \x1b]0;t\x07\n", ""),
+    ("entry_points.txt", b"[turngym.plugins]\nmain = a b!\n", "its value is not written package.module"),
+    ("entry_points.txt", b"[turngym.plugins]\n\x1b[2J = no_such\x1b[31m\n", "its value is not written"),
+    (
+        "entry_points.txt",
+        b"[turngym.plugins]\n" + b"".join(b"m%d = no_such_%d\n" % (n, n) for n in range(5000)),
+        "it has 5000 entry points; 100 of them are loaded",
+    ),
+    ("entry_points.txt", b"[turngym.plugins]\nm = " + b"a." * 500_000 + b"b\n", "Error"),
+]
+UNREADABLE: list[tuple[str, bytes, str]] = [
+    ("entry_points.txt", b"[turngym.plugins]\n\xff = bad_one\n", "its entry points cannot be read"),
+    ("entry_points.txt", b"[turngym.plugins]\nnonsense\n", "its entry points cannot be read"),
+]
+"""Files that keep Python from reading the entry points of all packages at once."""
+
+
+@pytest.mark.parametrize("broken", [BROKEN, UNREADABLE], ids=["broken", "unreadable"])
+def test_metadata_that_is_broken_harms_no_other_package(broken: list[tuple[str, bytes, str]], tmp_path: Path) -> None:
     write_plugin(tmp_path, "good_one", GOOD)
-    write_plugin(tmp_path, "bad_one", "1")
-    (tmp_path / "bad_one-0.1.dist-info" / file).write_bytes(content)
+    for number, (file, content, _) in enumerate(broken):
+        write_plugin(tmp_path, f"bad_{number}", "1")
+        (tmp_path / f"bad_{number}-0.1.dist-info" / file).write_bytes(content)
     errors, _, written = listed(tmp_path)
-    assert any(message in error for error in errors.values())
+    for number, (file, _, message) in enumerate(broken):
+        name = f"bad_{number} 0.1"
+        assert file == "METADATA" or message in errors[name], (name, message)
     assert len(written) < 200_000 and not {"\x1b", "\x07"} & set(written)
 
 

@@ -1,6 +1,9 @@
 """Plug-ins in: what a package of a third party registers is native everywhere."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,7 +26,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_importing_turngym_imports_no_plugin_and_looks_for_none(site: Path) -> None:
     code = "import sys, turngym; print([n for n in sys.modules if 'sample' in n or n == 'importlib.metadata'])"
-    found = python("-c", code, site=site)
+    words = [sys.executable, "-c", code]  # a fresh process: what it has not imported is the subject
+    found = subprocess.run(words, env={**os.environ, "PYTHONPATH": str(site)}, capture_output=True, text=True)
     assert found.stdout == "[]\n", found.stderr
 
 

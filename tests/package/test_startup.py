@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
+import warm
 
 HEAVY = ("torch", "transformers", "tokenizers", "safetensors", "jaxtyping", "vllm")
 SCRIPT = f"""
@@ -32,6 +30,6 @@ sys.exit(status)
     ],
 )
 def test_help_lists_and_errors_import_no_heavy_package(words: list[str]) -> None:
-    found = subprocess.run([sys.executable, "-c", SCRIPT, *words], capture_output=True, text=True, check=False)
+    found = warm.run("-c", SCRIPT, *words, modules=("turngym.__main__", "tyro", "rich.table"))
     assert found.returncode == (2 if "--alogrithm" in words else 0), found.stderr
     assert found.stderr.splitlines()[-1] == "heavy:", found.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -84,6 +85,7 @@ class Word(NamedTuple):
         return bool(self.kinds & {str, tuple[str, ...]})
 
 
+@functools.cache
 def words_of(command: str) -> list[Word]:
     """Return the arguments and options of a command."""
     if command == "train":

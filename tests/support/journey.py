@@ -1,4 +1,4 @@
-"""Journeys of a user: commands as they are typed, in processes of their own, from a folder with nothing of ours."""
+"""Journeys of a user: commands as they are typed, in separate processes, from a folder with nothing of ours."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import warm
 
 import turngym
 from turngym.__main__ import main
@@ -108,7 +110,9 @@ def walk(
     before: tuple[str, ...] = (),
 ) -> Answer:
     """Run ``turngym WORDS`` in a folder and return what it did, whatever its exit status."""
-    return finish(start(folder, *words, extra=extra, before=before), typed, timeout)
+    env = environ(extra)
+    done = warm.run("-m", "turngym", *words, cwd=folder, env=env, typed=typed, timeout=timeout, before=before)
+    return _checked(Answer(words, done.returncode, done.stdout, done.stderr))
 
 
 def here(folder: Path, *words: str) -> Answer:

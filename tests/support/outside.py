@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import warm
+
 SAMPLE = Path(__file__).parents[1] / "sample_plugin"
 
 
@@ -41,9 +43,9 @@ def write_plugin(folder: Path, name: str, code: str, entries: str = "") -> Path:
 
 
 def python(*words: str, site: Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run Python with the packages of a folder."""
+    """Run Python with the packages of a folder, in a fork of a process that knows none of them."""
     paths = os.environ | {"PYTHONPATH": str(site), "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "200"}
-    return subprocess.run([sys.executable, *words], env=paths, cwd=cwd, capture_output=True, text=True, check=False)
+    return warm.run(*words, cwd=cwd, env=paths)
 
 
 def turngym(*words: str, site: Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

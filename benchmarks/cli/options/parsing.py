@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -78,6 +79,7 @@ def relaxed(kind: Any) -> Any:
     The parser would catch an error of the class itself and print it in its own form. So it fills this one, and
     :func:`strict` makes the real one afterwards. A mapping is written as KEY=VALUE pairs.
     """
+    _resolve(kind)
     hints = get_type_hints(kind, include_extras=True)
     inner: dict[str, Any] = {name: _LISTED_PAIRS for name, hint in hints.items() if _is_mapping(hint)}
     values: dict[str, Any] = dict.fromkeys(inner, ())
@@ -93,6 +95,14 @@ def relaxed(kind: Any) -> Any:
     }
     made = types.new_class(kind.__name__, (kind,), exec_body=lambda body: body.update(namespace))
     return made if issubclass(made, Options) else dataclasses.dataclass(frozen=True)(made)
+
+
+def _resolve(kind: type) -> None:
+    """Replace annotations that are text by what they mean: the parser would evaluate each of them many times."""
+    for each in kind.__mro__:
+        if dataclasses.is_dataclass(each):
+            hints = get_type_hints(each, include_extras=True)
+            each.__annotations__ = {name: hints[name] for name in inspect.get_annotations(each)}
 
 
 def loosened(value: Any) -> Any:

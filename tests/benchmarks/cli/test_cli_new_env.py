@@ -10,6 +10,7 @@ from pathlib import Path
 
 import gymnasium
 import pytest
+import warm
 
 from turngym.__main__ import main
 from turngym.benchmarks.cli.new_env import camel_case, module_name, write_files
@@ -24,8 +25,7 @@ RULES = "E,F,I,UP,B,SIM,RUF,D"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give a folder with a new environment, made by the command."""
     path = tmp_path_factory.mktemp("project") / "games"
-    words = [sys.executable, "-m", "turngym", "new-env", "LockPicker", "--folder", str(path)]
-    found = subprocess.run(words, capture_output=True, text=True, check=False)
+    found = warm.run("-m", "turngym", "new-env", "LockPicker", "--folder", str(path))
     assert found.returncode == 0 and not found.stderr
     for text in ("lock_picker.py:LockPicker", "test_lock_picker.py", "my/LockPicker-v0", "turngym.plugins"):
         assert text in found.stdout
@@ -35,9 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run a tool of Python in the folder."""
     paths = os.environ | {"MYPYPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run(
-        [sys.executable, "-m", *words], cwd=folder, env=paths, capture_output=True, text=True, check=False
-    )
+    return warm.run("-m", *words, cwd=folder, env=paths)
 
 
 def test_its_own_test_passes_at_once(folder: Path) -> None:

@@ -2,11 +2,10 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+import warm
 
 from turngym.__main__ import main
 from turngym.terminal.output import print_json, reserved_stdout
@@ -35,15 +34,9 @@ SAID = ("made by Python", "stepped by Python", "stepped by compiled code", "step
 def test_an_environment_that_prints_leaves_the_json_whole(backend: str, tmp_path: Path) -> None:
     (tmp_path / "talkative_env.py").write_text(TALKATIVE)
     words = ["eval", "talkative_env:talkative/Guess-v0", "--agent", "random", "--episodes", "2"]
-    done = subprocess.run(
-        [sys.executable, "-m", "turngym", *words, "--backend", backend, "--json"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path.cwd()), str(tmp_path)])},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path.cwd()), str(tmp_path)])}
+    done = warm.run("-m", "turngym", *words, "--backend", backend, "--json", cwd=tmp_path, env=env)
+    assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["environments"].keys() == {"talkative/Guess-v0"}
     assert all(text in done.stderr for text in SAID)
 

@@ -172,11 +172,12 @@ def test_what_cannot_be_used_is_told_in_a_sentence(
     _, accepted = ACCEPTED.get((command, word.name), ("", frozenset()))
     wrong = []
     values = PATHS if word.is_path else ANY_TEXTS if accepted == ANY else NAMES
+    used = [each for each in (EVALUATION, RUN) if any(each in given for given in LINES[command].values())]
     for number, value in enumerate(values):
         folder = place / str(number)
         folder.mkdir()
         _fill(folder)
-        for each in (EVALUATION, RUN):
+        for each in used:
             shutil.copytree(place / each, folder / each)
         monkeypatch.chdir(folder)
         status = main(line(command, {**CONTEXT.get((command, word.name), {}), word.name: value}))
