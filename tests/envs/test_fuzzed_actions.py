@@ -5,20 +5,24 @@ import contextlib
 import pytest
 from fuzzed_actions import ActionGrammar, Fuzzed
 from fuzzing import fuzz_count
+from kinds import kinds
 
 from turngym.envs.household.rules import canonical
 from turngym.envs.registration import specs
 from turngym.errors import MissingExtra
 from turngym.seeding import stream
 
-NATIVE = fuzz_count(300)
+NATIVE, PRESET = fuzz_count(200), fuzz_count(50)
+"""Actions for one environment of each class, and for each that differs from it in options alone."""
 FEW = 6
 """Actions for environments that need a package or a program of their own."""
 
 
 def actions_for(env_id: str) -> int:
     spec = specs()[env_id]
-    return FEW if spec.extra or spec.entry_point.startswith("turngym.envs.tools.") else NATIVE
+    if spec.extra or spec.entry_point.startswith("turngym.envs.tools."):
+        return FEW
+    return NATIVE if env_id in kinds() else PRESET
 
 
 @pytest.mark.parametrize("env_id", sorted(specs()))

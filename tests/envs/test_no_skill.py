@@ -6,16 +6,16 @@ from contextlib import closing
 
 import gymnasium
 import pytest
+from kinds import kinds
 
 from turngym.benchmarks.studies.checks.no_skill import LEVEL, PLAYERS, compare_all, compared, explained
-from turngym.envs.registration import specs
 
 SLOW = ("Code", "MathPython", "Search", "Web", "ScienceWorld", "TextWorld", "ALFWorld", "Household", "MiniWoB")
 """Worlds that need seconds to start, which the study plays."""
 ADAPTERS = ("BrowserGym", "Desktop", "GEM", "Gymnasium", "Jericho", "OpenEnv", "TextArena", "BabyAI")
 IDS = sorted(
     env_id
-    for env_id in specs()
+    for env_id in kinds()
     if env_id.startswith("turngym/") and not env_id.removeprefix("turngym/").startswith((*SLOW, *ADAPTERS))
 )
 FEW, MANY = 3, 60

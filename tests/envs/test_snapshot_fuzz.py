@@ -8,6 +8,7 @@ import gymnasium
 import pytest
 from damaged_snapshots import fuzz, mutated
 from fuzzing import fuzz_count
+from kinds import kinds
 from toy_envs import Counter
 
 from turngym.envs.multiagent import Table, TableVector, make_aec, make_game, make_parallel
@@ -19,7 +20,7 @@ from turngym.wrappers.wrapping import wrapping
 COUNT = fuzz_count(25)
 HEAVY = ("turngym.envs.web.", "turngym.envs.desktop.", "turngym.envs.tools.")
 """Environments that start a browser, a display or a sandbox at every restore."""
-IDS = [id for id, spec in sorted(specs().items()) if not spec.extra and not spec.entry_point.startswith(HEAVY)]
+IDS = [id for id in kinds() if not specs()[id].extra and not specs()[id].entry_point.startswith(HEAVY)]
 
 
 @pytest.mark.parametrize("env_id", IDS)

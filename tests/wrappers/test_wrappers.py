@@ -31,8 +31,7 @@ def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     yield
 
 
-def permutations(count: int) -> list[tuple[str, ...]]:
-    return [tuple(NAMES[i] for i in stream("wrapper order", seed).permutation(len(NAMES))) for seed in range(count)]
+SHUFFLED = tuple(NAMES[i] for i in stream("wrapper order", 0).permutation(len(NAMES)))
 
 
 def test_every_wrapper_is_on_the_base_and_knows_its_name() -> None:
@@ -43,14 +42,15 @@ def test_every_wrapper_is_on_the_base_and_knows_its_name() -> None:
         assert [p.name for p in required] == ["env"], f"{name} cannot be made by its name alone"
 
 
-@pytest.mark.parametrize("env_id", GAMES)
+@pytest.mark.parametrize("env_id", GAMES[:2])
 @pytest.mark.parametrize("name", NAMES)
 def test_the_check_finds_nothing(name: str, env_id: str) -> None:
     assert not check(partial(made, env_id, name), episodes=2, in_process=True).failed
 
 
-@pytest.mark.parametrize("order", permutations(4))
+@pytest.mark.parametrize("order", [SHUFFLED, SHUFFLED[::-1]], ids=["shuffled", "reversed"])
 def test_all_of_them_on_top_of_each_other_keep_the_promises(order: tuple[str, ...]) -> None:
+    """Each wrapper is inside each other one in one of the orders."""
     assert not check(partial(made, "turngym/GuessTheNumber-v0", *order), episodes=1, in_process=True).failed
     assert not check(partial(made, "toy/Counter-v0", *order), episodes=1, in_process=True).failed
 

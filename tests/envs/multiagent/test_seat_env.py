@@ -35,7 +35,8 @@ for toy_id, options in TOYS.items():
 
 @pytest.mark.parametrize("env_id", TOYS)
 def test_a_seat_keeps_every_promise_of_an_environment(env_id: str) -> None:
-    assert not check(env_id).findings
+    """Other processes are asked for one of them, as they are for every seat that is registered."""
+    assert not check(env_id, in_process=env_id != "toys/SpeakerSeat-v0").findings
     check_env(gymnasium.make(env_id))
 
 

@@ -178,7 +178,8 @@ def test_a_copy_of_an_environment_with_pictures_paints_its_own() -> None:
 
 @pytest.mark.parametrize("env_id", ["turngym/FrozenLake-v0", "turngym/MinesweeperEasy-v0"])
 def test_every_promise_holds_with_pictures_too(env_id: str) -> None:
-    assert not check(functools.partial(gymnasium.make, env_id, image=True), episodes=1).findings
+    maker = functools.partial(gymnasium.make, env_id, image=True)
+    assert not check(maker, episodes=1, in_process="Lake" in env_id).findings
 
 
 @pytest.mark.parametrize("env_id", IDS)

@@ -226,7 +226,7 @@ def test_hard_answers_take_a_limited_and_equal_number_of_steps(monkeypatch: pyte
 
     monkeypatch.setattr(math_answers, "Steps", Counted)
     most = 0
-    for answer in answers(7, 400):
+    for answer in answers(7, 150):
         for gold in GOLDS[:2]:
             first = taken(answer, gold)
             assert first == taken(answer, gold)

@@ -1,5 +1,6 @@
 """Environments that raise what ends a program, or give what no one can use: faults of their slot on every backend."""
 
+import itertools
 import signal
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -15,6 +16,7 @@ from turngym.types import INFO_TYPES
 
 BACKENDS = ("sync", "thread", "asyncio", "coroutines", "process")
 Make = Callable[..., TextVectorEnv]
+ENDINGS = ("silent", "leave", "generator", "cancelled")
 TOLD = {
     "silent": "exception: Silent: (its message cannot be read)",
     "deadly": "exception: Deadly: (its message cannot be read)",
@@ -91,34 +93,34 @@ def test_an_info_that_raises_when_it_is_read_becomes_a_plain_dict(make: Make, ba
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("what", ["silent", "leave", "generator", "cancelled"])
-def test_a_reset_that_raises_anything_costs_its_own_episode(make: Make, backend: str, what: str) -> None:
-    vector = make(backend, {}, {"where": "reset", "what": what}, {"where": "reset info"})
+def test_a_reset_that_raises_anything_costs_its_own_episode(make: Make, backend: str) -> None:
+    vector = make(backend, {}, {"where": "reset info"}, *({"where": "reset", "what": what} for what in ENDINGS))
     for _ in range(2):
         _, infos = vector.reset(seed=0)
-        rows = infos.rows
-        assert rows[0]["fault"] == "" and rows[1]["fault"].startswith(TOLD[what]) and rows[1]["success"] == -1
-        assert rows[2]["fault"] == "exception: TypeError: info['score'] must be a finite number, got 'high'"
-        assert vector.step(["up"] * 3)[3].tolist() == [False, True, True]
-    assert sum(vector.stats()["faults"].values()) == 8
+        sound, odd, *raising = infos.rows
+        assert sound["fault"] == ""
+        assert odd["fault"] == "exception: TypeError: info['score'] must be a finite number, got 'high'"
+        for what, row in zip(ENDINGS, raising, strict=True):
+            assert row["fault"].startswith(TOLD[what]) and row["success"] == -1
+        assert vector.step(["up"] * 6)[3].tolist() == [False] + [True] * 5
+    assert sum(vector.stats()["faults"].values()) == 20
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("what", ["silent", "leave", "generator", "cancelled"])
-def test_calls_that_raise_anything_reach_the_caller_as_errors(make: Make, backend: str, what: str) -> None:
+def test_calls_that_raise_anything_reach_the_caller_as_errors(make: Make, backend: str) -> None:
     """Nothing that ends a program or a task comes out of a vector, and the episodes go on."""
-    vector = make(backend, {}, {"what": what})
-    for where in ("snapshot", "render", "restore"):
+    vector = make(backend, {}, *({"what": what} for what in ENDINGS))
+    for (slot, what), where in itertools.product(enumerate(ENDINGS, 1), ("snapshot", "render", "restore")):
         vector.reset(seed=0)
-        vector.step(["up", "up"])
+        vector.step(["up"] * 5)
         saved = vector.snapshot([0])
-        vector.set_attr("where", ["", where])
+        vector.set_attr("where", [where if number == slot else "" for number in range(5)])
         with pytest.raises(Exception) as caught:
-            vector.restore(saved, [1]) if where == "restore" else getattr(vector, where)()
+            vector.restore(saved, [slot]) if where == "restore" else getattr(vector, where)()
         assert what == "silent" or isinstance(caught.value, TurngymError)
         assert error_text(caught.value)
         if where != "restore":
-            assert [row["anchor"] for row in vector.step(["up", "up"])[4].rows] == ["2 of 3", "2 of 3"]
+            assert [row["anchor"] for row in vector.step(["up"] * 5)[4].rows] == ["2 of 3"] * 5
         vector.set_attr("where", "")
     vector.set_attr("where", "close")
     vector.close()

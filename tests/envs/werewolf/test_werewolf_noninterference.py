@@ -14,13 +14,13 @@ from turngym.envs.werewolf.game import Werewolf
 from turngym.envs.werewolf.redeal import Past, other_world
 
 
-def test_swapped_facts_show_in_none_of_300_games() -> None:
-    found = Counter(compare(number) for number in range(300))
+def test_swapped_facts_show_in_none_of_150_games() -> None:
+    found = Counter(compare(number) for number in range(150))
     results = Counter[str]()
     for (result, _), count in found.items():
         results[result] += count
     assert set(results) <= {"equal", "nothing to swap"}
-    assert results["equal"] > 250
+    assert results["equal"] > 125
     assert {role for result, role in found if result == "equal"} == {"werewolf", "seer", "doctor", "villager"}
 
 
@@ -80,8 +80,7 @@ LEAKS = [TellsResults, CountsWolves, SortsByRole, ProgressOfWolves, TellsProposa
 
 @pytest.mark.parametrize("leak", LEAKS)
 def test_a_game_that_leaks_is_found_out(leak: type[Werewolf]) -> None:
-    results = Counter(compare(number, leak)[0] for number in range(100))
-    assert results.total() > results["equal"] + results["nothing to swap"]
+    assert any(compare(number, leak)[0] not in ("equal", "nothing to swap") for number in range(100))
 
 
 def test_other_worlds_keep_what_each_role_knows() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from turngym.envs.werewolf.game import Werewolf
 
-GAMES = 4000
+GAMES = 2000
 VILLAGE_WINS = {  # share over 40,000 games of the independent simulation, 95 % half-width at most .005
     (5, "none"): 0.299,
     (6, "none"): 0.079,
