@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import warm
 from rich.console import Console
 from sound_env import Sound
 
@@ -32,9 +33,7 @@ class NoSnapshots(Sound):
 def piped(lines: Sequence[str] | bytes, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Play with these lines on the standard input."""
     text = lines if isinstance(lines, bytes) else "".join(f"{line}\n" for line in lines).encode()
-    command = [sys.executable, "-m", "turngym", "play", *words]
-    found = subprocess.run(command, input=text, capture_output=True, env=os.environ | variables, check=False)
-    return subprocess.CompletedProcess(command, found.returncode, found.stdout.decode(), found.stderr.decode())
+    return warm.run("-m", "turngym", "play", *words, env=os.environ | variables, typed=text)
 
 
 def shown_after(shown: str, line: str) -> str:
