@@ -22,6 +22,9 @@ from turngym.exports import lazy_names  # noqa: E402
 
 if TYPE_CHECKING:
     from turngym.agents.core import Agent, Decision
+    from turngym.benchmarks.evaluation.comparison import compare
+    from turngym.benchmarks.evaluation.evaluate import evaluate, rollout
+    from turngym.benchmarks.training import train
     from turngym.envs.check import check
     from turngym.envs.core import Outcome, TextEnv
     from turngym.envs.registration import register_env, register_game
@@ -36,6 +39,9 @@ else:
         __name__,
         {
             "turngym.agents.core": ("Agent", "Decision"),
+            "turngym.benchmarks.evaluation.comparison": ("compare",),
+            "turngym.benchmarks.evaluation.evaluate": ("evaluate", "rollout"),
+            "turngym.benchmarks.training": ("train",),
             "turngym.envs.check": ("check",),
             "turngym.envs.core": ("Outcome", "TextEnv"),
             "turngym.envs.registration": ("register_env", "register_game"),
@@ -60,11 +66,15 @@ __all__ = [
     "TurngymError",
     "__version__",
     "check",
+    "compare",
+    "evaluate",
     "load_plugins",
     "make_vec",
     "register_env",
     "register_game",
+    "rollout",
     "stream",
+    "train",
     "wrap",
 ]
 

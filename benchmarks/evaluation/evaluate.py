@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from turngym.agents.core import Agent, EagerAgent
+from turngym.agents.episodes.evaluate import evaluate as evaluate_env
 from turngym.agents.episodes.rollout import Schedule
 from turngym.agents.players import AgentSettings, make_agent, settings_for
 from turngym.agents.players.expert import ExpertAgent
 from turngym.agents.players.random import RandomAgent
+from turngym.agents.trajectory import Trajectory
 from turngym.agents.verifiers import Verifier, make_verifier
 from turngym.benchmarks.evaluation.plan import Execution, make_plan
 from turngym.benchmarks.evaluation.records import Evaluation
@@ -83,13 +85,12 @@ def evaluate(
     judge = make_verifier(verifier, made_with, player) if isinstance(verifier, str) and verifier else verifier
     asked = {"agent": name, "verifier": verifier if isinstance(verifier, str) else type(verifier).__name__}
     asked |= names or {}
-    fitting: Schedule = "continuous" if isinstance(player, EagerAgent) else "lockstep"
     return EvaluationRun(
         make_plan(suite, episodes, repeats, backend),
         player,
         asked["agent"],
         made_with,
-        Execution(num_envs, backend, schedule or fitting),
+        Execution(num_envs, backend, schedule or _fitting(player)),
         {"random": RandomAgent(seed), "expert": ExpertAgent()} if baselines else {},
         None if out is None else Path(out),
         resume,
@@ -98,6 +99,59 @@ def evaluate(
         verifier=None if isinstance(judge, str) else judge,
         verifier_name=asked["verifier"],
     ).run()
+
+
+def rollout(
+    env: str,
+    agent: str | Agent,
+    *,
+    episodes: int = 1,
+    options: Mapping[str, Any] | None = None,
+    wrappers: Sequence[str] = (),
+    seed: int = 0,
+    num_envs: int = 32,
+    backend: str = "sync",
+    schedule: Schedule | None = None,
+    **settings: Any,
+) -> list[Trajectory]:
+    """Play episodes on distinct tasks and return them with all turns.
+
+    Args:
+        env: An environment, named as for :func:`evaluate`.
+        agent: The agent, or its name as for :func:`evaluate`.
+        episodes: Number of episodes.
+        options: Options of the environment; the split is ``"test"`` unless given.
+        wrappers: Wrappers around the environment, the first innermost.
+        seed: Seed of the agent and of the choice of tasks.
+        num_envs: Number of parallel environments.
+        backend: Backend of the vector.
+        schedule: ``"lockstep"`` or ``"continuous"``; what fits the agent unless given.
+        **settings: As for :func:`evaluate`.
+
+    Raises:
+        ConfigError: An option is wrong, or the environment has fewer tasks than episodes asked for.
+        UnknownName: There is no such environment or agent.
+
+    >>> [len(each.turns) > 0 for each in rollout("turngym/GuessTheNumber-v0", "expert", episodes=2)]
+    [True, True]
+    """
+    player, *_ = _player(agent, seed, settings, None)
+    _, episodes_played = evaluate_env(
+        find_spec(env).id,
+        player,
+        episodes=episodes,
+        env_kwargs=options,
+        num_envs=num_envs,
+        backend=backend,
+        schedule=schedule or _fitting(player),
+        seed=seed,
+        wrappers=wrappers,
+    )
+    return episodes_played
+
+
+def _fitting(player: Agent) -> Schedule:
+    return "continuous" if isinstance(player, EagerAgent) else "lockstep"
 
 
 def _player(
