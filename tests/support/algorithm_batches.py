@@ -110,10 +110,15 @@ def loss_path(variant: str) -> tuple[object, ...]:
 
 
 def loss_code(variant: str) -> tuple[object, ...]:
-    """The functions that compute a variant's loss, whatever its settings."""
+    """The functions and ratios that compute a variant's loss, whatever its other settings."""
     algorithm: Any = made(variant)
-    kind = type(algorithm)
-    return kind.loss, kind.surrogate, kind.transform_gradients, Need.VALUES in algorithm.needs
+    path: list[object] = [Need.VALUES in algorithm.needs]
+    while True:
+        kind = type(algorithm)
+        path += [kind.loss, kind.surrogate, kind.transform_gradients, getattr(algorithm.config, "ratio", None)]
+        if not isinstance(algorithm, Modifier):
+            return tuple(path)
+        algorithm = algorithm.base
 
 
 BY_LOSS_PATH = {loss_path(variant): variant for variant in sorted(VARIANTS, reverse=True)}

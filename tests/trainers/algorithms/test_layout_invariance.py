@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from algorithm_batches import LOSSES, made
+from algorithm_batches import VARIANTS, loss_code, made
 from layout_batches import exact_norms, token_episodes, wide_model
 from torch import Tensor
 
@@ -57,7 +57,11 @@ def gradients(
     return [torch.zeros_like(p) if p.grad is None else p.grad.clone() for p in parameters]
 
 
-@LOSSES
+BY_LOSS_CODE = {loss_code(variant): variant for variant in sorted(VARIANTS, reverse=True)}
+"""One variant for each code and ratio of a loss, of the method and of what it modifies."""
+
+
+@pytest.mark.parametrize("variant", sorted(BY_LOSS_CODE.values()))
 def test_every_method_has_the_same_gradient_in_every_layout(
     variant: str, model: LanguageModel, trajectories: list[Trajectory]
 ) -> None:
