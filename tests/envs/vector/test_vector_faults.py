@@ -265,13 +265,13 @@ def test_the_board_never_shows_a_job_that_began_long_ago(tmp_path: Path) -> None
     )
     with file.open("r+b") as opened, subprocess.Popen([sys.executable, "-c", code, str(file)]) as writer:
         board, seen = Board(opened.fileno()), set[int]()
-        while len(seen) <= 100 and writer.poll() is None:  # on one processor both take turns, which is slow
+        while len(seen) <= 300 and writer.poll() is None:  # on one processor both take turns, which is slow
             serial, _, began = board.read()
             seen.add(serial)
             assert serial == 0 or time.monotonic() - began < 30
         board.close()
         writer.kill()
-    assert len(seen) > 100
+    assert len(seen) > 300
 
 
 def test_a_killed_trainer_leaves_no_worker_behind(tmp_path: Path) -> None:
