@@ -16,7 +16,7 @@ from turngym.agents.core import Agent
 from turngym.agents.players import AgentSettings, make_agent, settings_for
 from turngym.agents.prompting.styles import make_style
 from turngym.agents.verifiers import make_verifier
-from turngym.benchmarks.cli.options.config_file import write_options
+from turngym.benchmarks.cli.options.config_file import options_kept
 from turngym.benchmarks.cli.options.own_data import with_data
 from turngym.benchmarks.cli.options.parsing import Pairs, Specs, as_pairs, find_env, key_values, make_text_env, parse
 from turngym.benchmarks.cli.options.prompts import prompt_settings
@@ -149,10 +149,8 @@ def main(argv: Sequence[str]) -> int:
     console = Console(highlight=False, quiet=arguments.json)
     if prompts_text := getattr(agent, "prompts_text", ""):
         console.print(f"prompts show {prompts_text}", markup=False, soft_wrap=True)
-    try:
+    with options_kept(arguments.out, asked):
         played = _played(suite, agent, settings, arguments, console)
-    finally:
-        write_options(arguments.out, asked)
     require_answers(played)
     if arguments.json:
         print_json(results(played), sort_keys=True)

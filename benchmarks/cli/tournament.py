@@ -14,7 +14,7 @@ from tyro.conf import Positional
 
 from turngym.agents.players import AgentSettings
 from turngym.benchmarks.cli import eval as evaluation
-from turngym.benchmarks.cli.options.config_file import write_options
+from turngym.benchmarks.cli.options.config_file import options_kept
 from turngym.benchmarks.cli.options.parsing import Pairs, key_values, parse
 from turngym.benchmarks.cli.options.trained_models import tell
 from turngym.benchmarks.pages.tournament import write_tournament_page
@@ -103,7 +103,12 @@ def main(argv: Sequence[str]) -> int:
         raise ConfigError("--resume needs the folder of the tournament: pass it as --out.")
     console = Console(highlight=False, quiet=arguments.json)
     try:
-        with acknowledged(STOPPING), resumable(arguments.out, "games"), _progress(console) as progress:
+        with (
+            options_kept(arguments.out, arguments),
+            acknowledged(STOPPING),
+            resumable(arguments.out, "games"),
+            _progress(console) as progress,
+        ):
             task = progress.add_task("games", total=None)
             found, _ = play_tournament(
                 plan,
@@ -120,8 +125,6 @@ def main(argv: Sequence[str]) -> int:
             raise
         console.print("interrupted: the same command with --resume continues", markup=False)
         return INTERRUPTED
-    finally:
-        write_options(arguments.out, arguments)
     if arguments.out is not None:
         with resumable(arguments.out, "games"):
             write_tournament_page(arguments.out)

@@ -7,6 +7,7 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -198,9 +199,23 @@ def as_words(values: Mapping[str, Any]) -> list[str]:
     return words
 
 
-def write_options(folder: Path | None, arguments: Any) -> None:
-    """Write the options of a command into the folder that it wrote, for ``--config``."""
-    if folder is None or not folder.is_dir():
+@contextmanager
+def options_kept(folder: Path | None, arguments: Any) -> Iterator[None]:
+    """Write a command's options into the folder that it fills, for ``--config``, when it ends or is interrupted.
+
+    Nothing is written after an error: the folder may be that of another run. Options that are there already stay, since
+    a resumed run is the one that was started with them.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        _write_options(folder, arguments)
+        raise
+    _write_options(folder, arguments)
+
+
+def _write_options(folder: Path | None, arguments: Any) -> None:
+    if folder is None or not folder.is_dir() or (folder / WRITTEN).exists():
         return
     values = {field.name: getattr(arguments, field.name) for field in dataclasses.fields(arguments)}
     write_json(folder / WRITTEN, {name: value for name, value in values.items() if name not in (*NOT_IN_FILES, "out")})

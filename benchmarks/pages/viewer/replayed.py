@@ -71,7 +71,7 @@ def replayed_apart(source: Mapping[str, Any], recorded: list[str | None]) -> For
 def game_form_apart(record: Mapping[str, Any], config: Mapping[str, Any]) -> Form:
     """Return what :func:`_game_form` does, played in a separate process with limits."""
     try:
-        found: Form = _APART.get().call(f"{__name__}:game_form", {"record": record, "config": config})
+        found: Form = _APART.get().call(f"{__name__}:_game_form", {"record": record, "config": config})
     except TurngymError as error:
         return _told_alone(record, config, str(error))
     return found

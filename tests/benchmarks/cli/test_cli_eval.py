@@ -87,7 +87,7 @@ def test_the_table_shows_means_with_intervals_and_baselines(capsys: pytest.Captu
 
 
 def test_the_folder_holds_what_a_reader_needs(folder: Path) -> None:
-    assert {file.name for file in folder.iterdir()} == {*FILES, "baselines.jsonl"}
+    assert {file.name for file in folder.iterdir()} == {*FILES, "baselines.jsonl", "options.json"}
     config = json.loads((folder / "config.json").read_text())
     (environment,) = config["environments"]
     assert environment["env"] == "turngym/FrozenLake-v0" and environment["options"] == {"split": "test"}
@@ -164,7 +164,7 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path, capsys: pyt
 
 def test_an_empty_folder_is_taken(tmp_path: Path) -> None:
     assert main(["eval", GUESS, "--agent", "expert", "--episodes", "2", "--out", str(tmp_path)]) == 0
-    assert {file.name for file in tmp_path.iterdir()} == FILES
+    assert {file.name for file in tmp_path.iterdir()} == {*FILES, "options.json"}
 
 
 def test_without_a_number_a_small_game_plays_all_that_it_has(capsys: pytest.CaptureFixture[str]) -> None:
