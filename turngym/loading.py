@@ -7,6 +7,7 @@ has named is imported; names in untrusted files must not be passed to this modul
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import importlib.util
 import inspect
@@ -25,6 +26,7 @@ from turngym.registry import Registry
 
 T = TypeVar("T")
 _PLACE = re.compile(r"(?P<place>.+\.py|[A-Za-z_][\w.]*):(?P<name>[^:]+)", re.DOTALL)
+_ALTERNATIVE = re.compile(r",(?![^(]*\))")
 _FILE_PREFIX = "turngym_file_"
 _INSTALLED = frozenset({"site-packages", "dist-packages"})  # of the user, the system, or an environment below this one
 _LIBRARIES = tuple(
@@ -136,8 +138,10 @@ def find_in(module: ModuleType, place: str, name: str, wanted: Wanted, registry:
     if found is None and registry is not None and name in registry and registry.module(name) == module.__name__:
         return registry[name]
     if found is None:
-        classes = {key: value for key, value in vars(module).items() if isinstance(value, type)}
-        known = [key for key, value in classes.items() if _is_of(value, module) and wanted.accepts(value)]
+        own = {key: each for key, each in vars(module).items() if _is_of(each, module) and wanted.accepts(each)}
+        functions = [key for key, each in own.items() if inspect.isroutine(each)]
+        classes = [key for key, each in own.items() if isinstance(each, type)]
+        known = classes or difflib.get_close_matches(name, functions, n=1, cutoff=0.5)
         raise UnknownName(
             f"{place} has no {name!r}. {nearest(name, known) if known else f'It has no {_bare(wanted.form)} at all.'}"
         )
@@ -147,8 +151,12 @@ def find_in(module: ModuleType, place: str, name: str, wanted: Wanted, registry:
 
 
 def _bare(form: str) -> str:
-    """Return a description without its article and its alternatives."""
-    return form.partition(",")[0].removeprefix("a ").removeprefix("complete ")
+    """Return a description without its article and its alternatives.
+
+    >>> _bare("a function reward(task, answer) that returns a number, True or False")
+    'function reward(task, answer) that returns a number'
+    """
+    return _ALTERNATIVE.split(form)[0].removeprefix("a ").removeprefix("complete ")
 
 
 def _is_of(value: object, module: ModuleType) -> bool:

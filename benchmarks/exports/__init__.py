@@ -50,9 +50,11 @@ def export(folder: StrPath, format: str, out: StrPath, success: bool = False) ->
 
     Raises:
         UnknownName: There is no such format.
-        ConfigError: The folder holds neither, or is damaged, or ``out`` is of the wrong kind.
+        ConfigError: The folder holds neither, or is damaged, or ``out`` is of the wrong kind or part of the folder.
     """
     write = EXPORTS[format]
+    if Path(out).exists() and Path(folder).resolve() in (Path(out).resolve(), *Path(out).resolve().parents):
+        raise ConfigError(f"{out} is part of {folder} and would be overwritten: pass another --out.")
     try:
         return write(Source(Path(folder), success), Path(out))
     except (KeyError, TypeError, ValueError, AttributeError) as error:

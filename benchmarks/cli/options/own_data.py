@@ -44,6 +44,8 @@ def with_data(words: Sequence[str]) -> list[str]:
     options, rest = _taken(words)
     if not options:
         return list(words)
+    if rest and not rest[0].startswith("-"):
+        raise ConfigError(f"--data and {rest[0][:100]} are two environments: leave one out.")
     return [QUESTIONS, *rest, *(word for pair in as_pairs(options) for word in ("--option", pair))]
 
 

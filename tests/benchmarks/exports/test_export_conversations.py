@@ -109,6 +109,14 @@ def test_a_wrong_output_is_refused(format: str, out: str, told: str, folder: Pat
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(("format", "name"), [("sft", "episodes.jsonl"), ("inspect", "results.json"), ("hf", "")])
+def test_no_file_of_the_folder_is_overwritten(format: str, name: str, folder: Path) -> None:
+    before = {each: each.read_bytes() for each in folder.iterdir()}
+    with pytest.raises(ConfigError, match="would be overwritten: pass another --out"):
+        export(folder, format, folder / name)
+    assert {each: each.read_bytes() for each in folder.iterdir()} == before
+
+
 def test_parquet_needs_a_package(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("pyarrow", "polars"):
         monkeypatch.setitem(sys.modules, name, None)

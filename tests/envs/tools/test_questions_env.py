@@ -129,6 +129,7 @@ def test_a_reward_sees_metadata_and_may_return_any_number(own: Path) -> None:
         ({"tools": ("own.py:two",)}, "must take one text"),
         ({"tools": ("own.py:absent",)}, "has no 'absent'"),
         ({"reward": "own.py:absent"}, "has no 'absent'"),
+        ({"reward": "own.py:scor"}, "has no 'scor'. Did you mean 'score'"),
         ({"reward": "numerc"}, "Did you mean 'numeric'"),
         ({"data": ""}, "data is empty"),
         ({"form": "plain", "tools": ("python",)}, "form plain has no syntax for tools"),
@@ -217,6 +218,8 @@ def test_the_command_line_takes_data_as_an_environment() -> None:
     ):
         with pytest.raises(ConfigError, match=told):
             with_training_data(wrong)
+    with pytest.raises(ConfigError, match="--data and turngym/Sokoban-v0 are two environments: leave one out"):
+        with_data(["turngym/Sokoban-v0", "--data", "m.jsonl"])
 
 
 def test_it_is_registered_and_plays_without_options() -> None:
