@@ -147,8 +147,16 @@ def sentence(printed: str, argv: Sequence[str], options: Callable[[], Sequence[s
         given = found[1].rstrip(".")
         words = [word for word in given.split(", ") if word.startswith("--")]
         return f"unrecognized options: {given}.{_hint(words, options)}{more}"
+    if text.startswith("Missing value for argument"):  # the parser stops here and names no option that it does not know
+        known = options()
+        words = [word for word in argv if word.startswith("--") and _name(word) not in known]
+        more = (f" Unrecognized: {', '.join(words)}.{_hint(words, options)}" if words and known else "") + more
     first = re.split(r" (?:Argument helptext|For full helptext|Perhaps you meant)", text)[0].rstrip(".")
     return f"{first}.{more}"
+
+
+def _name(word: str) -> str:
+    return word.partition("=")[0].replace("_", "-")
 
 
 def _hint(words: Sequence[str], options: Callable[[], Sequence[str]]) -> str:
