@@ -80,6 +80,7 @@ def evaluate(
     >>> evaluate("turngym/GuessTheNumber-v0", "expert", episodes=4).mean.value
     1.0
     """
+    _require_count(episodes)
     suite = _suite(target, episodes, options, wrappers, seed)
     player, name, made_with = _player(agent, seed, settings, made_with)
     judge = make_verifier(verifier, made_with, player) if isinstance(verifier, str) and verifier else verifier
@@ -135,6 +136,7 @@ def rollout(
     >>> [len(each.turns) > 0 for each in rollout("turngym/GuessTheNumber-v0", "expert", episodes=2)]
     [True, True]
     """
+    _require_count(episodes)
     player, *_ = _player(agent, seed, settings, None)
     _, episodes_played = evaluate_env(
         find_spec(env).id,
@@ -164,6 +166,11 @@ def _player(
     if settings:
         raise ConfigError(f"{', '.join(sorted(settings))}: an agent that has been made takes no settings.")
     return agent, type(agent).__name__, made_with or AgentSettings(seed=seed)
+
+
+def _require_count(episodes: object) -> None:
+    if episodes is not None and (type(episodes) is not int or episodes < 1):
+        raise ConfigError(f"episodes must be a whole number of at least 1, got {episodes!r}.")
 
 
 def _suite(

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,6 +28,13 @@ def test_episodes_are_those_of_the_evaluation() -> None:
     assert played == [record["actions"] for record in found.result.results[0].episodes]
     with pytest.raises(turngym.ConfigError, match="takes no settings"):
         turngym.rollout("turngym/FrozenLake-v0", turngym_random(), temperature=1.0)
+
+
+@pytest.mark.parametrize("episodes", [0, -1, 2.5, True])
+def test_a_number_of_episodes_that_is_none_is_refused(episodes: Any) -> None:
+    for play in (turngym.evaluate, turngym.rollout):
+        with pytest.raises(turngym.ConfigError, match=f"episodes must be a whole number of at least 1, got {episodes}"):
+            play("turngym/FrozenLake-v0", "expert", episodes=episodes)
 
 
 def turngym_random() -> turngym.Agent:
