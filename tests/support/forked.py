@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable
 
 
-def run_forked(function: Callable[[], object], timeout: float = 240.0) -> int:
+def run_forked(function: Callable[[], object], timeout: float = 900.0) -> int:
     """Run a function in a forked process.
 
     Args:

@@ -79,7 +79,7 @@ def start(
     )
 
 
-def finish(process: subprocess.Popen[str], typed: str = "", timeout: float = 180) -> Answer:
+def finish(process: subprocess.Popen[str], typed: str = "", timeout: float = 900) -> Answer:
     """Wait for a command that was started, give it what is typed, and return what it did.
 
     Neither a traceback nor a bug may be shown, whatever happened. One that does not end is ended with its children.
@@ -106,7 +106,7 @@ def walk(
     *words: str,
     typed: str = "",
     extra: Mapping[str, str] | None = None,
-    timeout: float = 180,
+    timeout: float = 900,
     before: tuple[str, ...] = (),
 ) -> Answer:
     """Run ``turngym WORDS`` in a folder and return what it did, whatever its exit status."""

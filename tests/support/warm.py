@@ -99,7 +99,7 @@ def run(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     typed: str | bytes = "",
-    timeout: float = 180,
+    timeout: float = 900,
     before: tuple[str, ...] = (),
     modules: tuple[str, ...] | None = None,
 ) -> subprocess.CompletedProcess[str]:
