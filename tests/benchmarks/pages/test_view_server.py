@@ -38,7 +38,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ViewerServer]:
 
 def asked(server: ViewerServer, path: str, method: str = "GET", **headers: str) -> tuple[int, str, Any]:
     """Return status, content and headers of an answer; the path is sent as it is."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=600)
     try:
         connection.putrequest(method, path, skip_host=True)
         for name, value in {"Host": f"127.0.0.1:{server.port}", **headers}.items():
@@ -107,7 +107,7 @@ def test_only_numbers_of_episodes_can_be_asked_for(server: ViewerServer, path: s
 
 @pytest.mark.parametrize("line", [b"GET /\xff\xfe/ HTTP/1.1", b"GET", b"\x16\x03\x01", b"GET /a b c HTTP/1.1"])
 def test_a_broken_request_is_refused_and_the_server_goes_on(server: ViewerServer, line: bytes) -> None:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=600) as connection:
         connection.sendall(line + b"\r\nHost: 127.0.0.1:" + str(server.port).encode() + b"\r\n\r\n")
         connection.shutdown(socket.SHUT_WR)
         answer = connection.recv(100_000)
@@ -210,10 +210,10 @@ def test_the_command_serves_until_it_is_interrupted(tmp_path: Path, number: int)
     address = process.stdout.readline().strip()
     found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/([\w-]+)/", address)
     assert found, address
-    connection = http.client.HTTPConnection("127.0.0.1", int(found[1]), timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", int(found[1]), timeout=600)
     connection.request("GET", f"/{found[2]}/episode?n=0")
     assert json.loads(connection.getresponse().read())["row"]["seed"] == "1"
     connection.close()
     process.send_signal(number)
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=600)
     assert process.returncode == 0 and output == "" and "Traceback" not in errors

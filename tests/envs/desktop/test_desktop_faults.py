@@ -151,7 +151,7 @@ def test_the_sandbox_shows_no_network_no_process_and_no_file_of_the_host(tmp_pat
     (tmp_path / "passwd").touch()
     words = command(tmp_path)
     probe = [*words[: words.index("--") + 1], PYTHON, "-S", "-c", _PROBE]
-    said = subprocess.run(probe, capture_output=True, text=True, timeout=60, env={"SECRET": "x"}, check=True).stdout
+    said = subprocess.run(probe, capture_output=True, text=True, timeout=600, env={"SECRET": "x"}, check=True).stdout
     facts = dict(line.split(" ", 1) for line in said.splitlines()[:-1])
     assert facts["/home"] == "['user']" and "'root'" not in facts["/"] and "'work'" not in facts["/"]
     assert "shadow" not in facts["/etc"] and facts["user"] == "1000 devices none"

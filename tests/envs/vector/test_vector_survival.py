@@ -131,7 +131,7 @@ def test_where_the_table_says_no_the_program_is_lost(backend: str) -> None:
         "print(json.dumps(codes))"
     )
     arguments = [sys.executable, "-c", code, str(Path(toy_envs.__file__).parent), backend, *kinds]
-    done = subprocess.run(arguments, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True, timeout=600)
     assert json.loads(done.stdout) == {kind: ENDS[kind] for kind in kinds}
 
 
@@ -234,7 +234,7 @@ def test_the_program_ends_although_something_hangs(backend: str) -> None:
         "v.reset(seed=0); v.send(['hang', 'deaf', 'block'])"
     )
     arguments = [sys.executable, "-c", code, str(Path(toy_envs.__file__).parent), backend]
-    done = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=600, check=True)
     faults = done.stdout.strip().split("|")
     assert all(fault.startswith("timeout") for fault in faults[: None if backend == "asyncio" else 1])
     assert "Traceback" not in done.stderr
