@@ -205,7 +205,7 @@ def test_two_processes_share_a_study_and_one_of_them_is_killed(tmp_path: Path) -
         time.sleep(0.05)
     first.kill()  # its run continues, and is waited for
     first.wait()
-    out, err = second.communicate(timeout=240)
+    out, err = second.communicate(timeout=900)
     assert second.returncode == 0, err
     assert out.count("2/2") == 2 and "failed" not in err
     assert len(list(folder.glob("*/done"))) == 4
@@ -231,7 +231,7 @@ def test_a_run_that_was_starting_when_its_study_was_killed_is_waited_for(tmp_pat
         time.sleep(0.01)
     first.kill()  # its run has been started, and has no folder yet
     first.wait()
-    second = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
+    second = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=900, check=False)
     assert second.returncode == 0 and "failed" not in second.stderr, second.stderr
     assert "one-seed0: finished by another process" in second.stderr
 
