@@ -57,7 +57,7 @@ def export(folder: StrPath, format: str, out: StrPath, success: bool = False) ->
         raise ConfigError(f"{out} is part of {folder} and would be overwritten: pass another --out.")
     try:
         return write(Source(Path(folder), success), Path(out))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         if isinstance(error, TurngymError):
             raise
         raise ConfigError(

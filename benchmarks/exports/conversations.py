@@ -117,5 +117,5 @@ def write_jsonl(rows: Iterator[Content], out: Path) -> list[Path]:
         raise ConfigError(f"the export is a file that ends with .jsonl, got {str(out)!r}.")
     with replacing(out) as file:
         for row in rows:
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            file.write(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n")
     return [out]

@@ -35,11 +35,13 @@ def export_hf(source: Source, out: Path) -> list[Path]:
         out: A folder.
 
     Raises:
-        ConfigError: It is a file, or there is no episode.
+        ConfigError: It is a file or holds something other than an earlier export, or there is no episode.
         MissingExtra: Neither pyarrow nor polars is installed.
     """
     if out.suffix or out.is_file():
         raise ConfigError(f"a data set is a folder, got {str(out)!r}.")
+    if out.is_dir() and any(out.iterdir()) and not (out / _TABLE).exists():
+        raise ConfigError(f"{out} holds other files: pass a new folder, or that of an earlier export, as --out.")
     write_table(conversations(source), out / _TABLE)
     write_atomic(out / "README.md", _CARD)
     return [out / _TABLE, out / "README.md"]

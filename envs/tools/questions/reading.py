@@ -49,7 +49,7 @@ class FileTask:
     Args:
         id: Its name.
         instruction: Task.
-        answers: Accepted answers; none where a judge of one's own decides.
+        answers: Accepted answers; none where a custom judge decides.
         files: Name -> content of the files that an agent program finds in its folder.
         split: Share of the tasks that it belongs to; empty for all, in a file with fewer than three questions.
         metadata: Anything else that a reward may need.

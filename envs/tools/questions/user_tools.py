@@ -48,9 +48,7 @@ def load_tools(places: Iterable[str], taken: Collection[str]) -> dict[str, UserT
         function = load_object(place, _WANTED)
         name = place.rpartition(":")[2]
         if not _NAME.fullmatch(name) or name in taken or name in found:
-            raise ConfigError(
-                f"the tool {place} needs a name of its own, of lower-case letters, digits and _: rename it."
-            )
+            raise ConfigError(f"the tool {place} needs a unique name of lower-case letters, digits and _: rename it.")
         try:
             inspect.signature(function).bind("text")
         except (TypeError, ValueError) as error:

@@ -117,6 +117,24 @@ def test_no_file_of_the_folder_is_overwritten(format: str, name: str, folder: Pa
     assert {each: each.read_bytes() for each in folder.iterdir()} == before
 
 
+def test_a_folder_with_other_files_is_no_data_set(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("mine")
+    with pytest.raises(ConfigError, match="holds other files: pass a new folder"):
+        export(folder, "hf", tmp_path)
+    assert (tmp_path / "README.md").read_text() == "mine" and len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("reward", ["NaN", "1" + "0" * 400])
+def test_a_reward_that_json_has_no_number_for_is_refused(reward: str, tmp_path: Path) -> None:
+    (tmp_path / "samples").mkdir()
+    turn = f'{{"observation": "", "completion": "a", "action": "a", "action_is_valid": true, "reward": {reward}}}'
+    row = f'{{"status": "ok", "env": "x", "seed": 1, "success": 1, "score": 1, "returns": 1, "turns": [{turn}]}}'
+    (tmp_path / "samples" / "a.jsonl").write_text(row + "\n")
+    with pytest.raises(ConfigError, match=r"lacks what an export needs|cannot be read"):
+        export(tmp_path, "chat", tmp_path / "chat.jsonl")
+    assert not (tmp_path / "chat.jsonl").exists()
+
+
 def test_parquet_needs_a_package(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("pyarrow", "polars"):
         monkeypatch.setitem(sys.modules, name, None)

@@ -125,7 +125,7 @@ def test_a_reward_sees_metadata_and_may_return_any_number(own: Path) -> None:
     ("options", "told"),
     [
         ({"tools": ("pyhton",)}, "tools has python and functions"),
-        ({"tools": ("own.py:Loud",)}, "a name of its own, of lower-case letters"),
+        ({"tools": ("own.py:Loud",)}, "needs a unique name of lower-case letters, digits and _: rename it"),
         ({"tools": ("own.py:two",)}, "must take one text"),
         ({"tools": ("own.py:absent",)}, "has no 'absent'"),
         ({"reward": "own.py:absent"}, "has no 'absent'"),

@@ -34,7 +34,7 @@ OPTIONS = {
 
 
 def run_train(folder: Path, strike: Callable[[], object], *words: str) -> tuple[int, str, str]:
-    """Train in a process of its own, strike after two iterations; return the exit status and what it wrote."""
+    """Train in a separate process, strike after two iterations; return the exit status and what it wrote."""
     options = [word for name, value in OPTIONS.items() for word in (f"--{name}", value)]
     command = ["train", "--no-control", *options, "--run-dir", str(folder), *words]
     written = RunFolder.append_metrics
