@@ -199,12 +199,17 @@ def test_episodes_do_not_depend_on_workers_and_machines(
     played, alone = task.gather(model, 4, 1), here.gather(model, 4, 1)
     assert texts(played) == texts(alone)
     assert logprobs(played) == pytest.approx(logprobs(alone), abs=1e-5)
-    there = [pid for place, pid in task.pool.places() if place == node.node_id]
+    places = task.pool.places()
+    there = [pid for place, pid in places if place == node.node_id]
     assert there, "Ray spreads the workers"
     cluster.remove_node(node, allow_graceful=False)
     assert_gone(there)  # a worker that is not gone yet may answer in time
     assert texts(task.gather(model, 1, 0)) == texts(here.gather(model, 1, 0))
-    assert task.pool.lost == len(there)
+    # Until Ray notices that the machine is gone, it may start a replacement there, which is lost as well.
+    assert task.pool.lost >= len(there)
+    now = [member.place for member in task.pool._members if member.has_arrived]
+    survivors = {pid for _, pid in import_ray().get(now)}
+    assert survivors >= {pid for _, pid in places} - set(there)
 
 
 def test_games_are_played_by_workers(made: Callable[[TrainConfig], TaskSource], model: LanguageModel) -> None:
