@@ -10,7 +10,7 @@ import os
 import sys
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 import gymnasium
 import numpy as np
@@ -23,6 +23,9 @@ from turngym.errors import BrokenCode, ConfigError, EpisodeOver, SnapshotUnsuppo
 from turngym.options import Options as BaseOptions
 from turngym.options import between
 from turngym.types import SPLITS, JSONValue
+
+if TYPE_CHECKING:
+    from turngym.envs.tools.tool_schema import ToolSet
 
 ObsT = TypeVar("ObsT")
 MaxTurns: TypeAlias = Annotated[int, between(1, 100_000)]
@@ -144,6 +147,8 @@ class TextEnv(SnapshotEnv[ObsT]):
     finds_action: bool = False
     """True if the rules give a notation, such as ``<search>...</search>``, by which ``apply_action`` finds the action
     in a whole answer of a model, reasoning included."""
+    native_tools: ToolSet | None = None
+    """Tools for models with native tool calls, and the rules for these; None where actions are only text."""
     beaten_by: ClassVar[Mapping[str, str]] = {}
     """Player without skill -> why it does better here than random legal play; shown on the environment's page."""
     finite_instances: int | None = None
@@ -190,6 +195,7 @@ class TextEnv(SnapshotEnv[ObsT]):
         self._action_is_valid = True
         self._observation: ObsT | None = None
         self.setup()
+        self.after_setup()
 
     _constructor = __init__
 
@@ -203,6 +209,9 @@ class TextEnv(SnapshotEnv[ObsT]):
         modes = self.metadata["render_modes"]
         if render_mode is not None and render_mode not in modes:
             raise ConfigError(f"{self.env_id} cannot render {render_mode!r}: pass one of {modes}.")
+
+    def after_setup(self) -> None:
+        """Complete ``setup()``; for base classes."""
 
     # The hooks, overridden by subclasses.
 

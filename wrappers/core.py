@@ -16,6 +16,7 @@ import gymnasium
 from gymnasium.utils import RecordConstructorArgs
 
 from turngym.envs.settings import Declared
+from turngym.envs.tools.tool_schema import ToolSet
 from turngym.errors import ConfigError, EpisodeOver, error_text, nearest
 from turngym.options import constructor_signature
 from turngym.types import JSONValue
@@ -267,6 +268,14 @@ class TextWrapper(Passing, RecordConstructorArgs, Declared):
         """Rules and answer format, with the additions of this wrapper."""
         inner, own = super().instructions, self.extra_instructions()
         return f"{inner}\n{own}".strip() if own else inner
+
+    @property
+    def native_tools(self) -> ToolSet | None:
+        """Tools for models with native tool calls; None where this wrapper changes actions."""
+        found = super().native_tools
+        if found is None or type(self).transform_action is not TextWrapper.transform_action:
+            return None
+        return found._replace(instructions=f"{found.instructions}\n{self.extra_instructions()}".strip())
 
     def expert_action(self) -> str:
         """Return a solver's next action, in the form that this wrapper expects."""

@@ -7,6 +7,8 @@ from typing import Any, cast
 
 import gymnasium
 
+from turngym.envs.tools.tool_schema import ToolSet
+
 
 class Passing(gymnasium.Wrapper[Any, str, Any, str]):
     """Forwards the interface of :class:`turngym.envs.core.TextEnv`, which Gymnasium's wrappers do not.
@@ -31,6 +33,11 @@ class Passing(gymnasium.Wrapper[Any, str, Any, str]):
     def finds_action(self) -> bool:
         """True if an action is found in a whole answer by a notation that the rules give."""
         return bool(self._inner("finds_action"))
+
+    @property
+    def native_tools(self) -> ToolSet | None:
+        """Tools for models with native tool calls."""
+        return cast("ToolSet | None", self._inner("native_tools"))
 
     @property
     def env_id(self) -> str:

@@ -9,9 +9,9 @@ import tool_examples
 
 import turngym
 from turngym.envs.check import check
+from turngym.envs.tools.tool_schema import Tool
 from turngym.errors import ConfigError
 from turngym.wrappers import Wrapping, wrap
-from turngym.wrappers.tool_use.tool_schema import Tool
 from turngym.wrappers.tool_use.tools import Tools
 
 GAME = "turngym/GuessTheNumber-v0"

@@ -15,8 +15,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from turngym.envs.parsing.calls import cut, harmless
+from turngym.envs.tools.tool_schema import Tool
 from turngym.errors import ConfigError, missing_extra
-from turngym.wrappers.tool_use.tool_schema import Tool
 
 _LONGEST_DESCRIPTION = 4000
 

@@ -12,17 +12,16 @@ from typing import Any, ClassVar, NamedTuple
 
 import gymnasium
 
-from turngym.envs.parsing.calls import any_calls, cut, harmless
-from turngym.envs.parsing.thinking import THINKING
-from turngym.errors import ConfigError, nearest
+from turngym.envs.parsing.calls import cut, harmless
+from turngym.envs.tools.tool_schema import NOTATION, Tool, find_call, read_call, tool_of
+from turngym.errors import ConfigError
 from turngym.wrappers import WRAPPERS
 from turngym.wrappers.actions.action_format import TAG, action_format
 from turngym.wrappers.core import StepResult, TextWrapper
 from turngym.wrappers.observation import with_text
-from turngym.wrappers.tool_use.tool_schema import Tool, problem_with, tool_of
 
 _SENTENCE = """Before an action you may call tools, at most {most} times in all. A call is all that you write in a turn:
-<tool_call>{{"name": "...", "arguments": {{...}}}}</tool_call>
+{notation}
 Its result is shown to you, and nothing else happens. Tools:
 {schemas}"""
 _LONGEST = 100_000
@@ -49,7 +48,7 @@ class Tools(TextWrapper):
 
     Args:
         env: The environment.
-        tools: Functions with types, :class:`~turngym.wrappers.tool_use.tool_schema.Tool` objects, or texts such as
+        tools: Functions with types, :class:`~turngym.envs.tools.tool_schema.Tool` objects, or texts such as
             ``"package.module:function"``.
         max_calls: Calls in an episode.
         cost: Subtracted from the reward at every call.
@@ -104,7 +103,7 @@ class Tools(TextWrapper):
         if not self._most:
             return ""
         schemas = "\n".join(json.dumps(tool.schema, ensure_ascii=False) for tool in self._tools.values())
-        told = _SENTENCE.format(most=self._most, schemas=schemas)
+        told = _SENTENCE.format(notation=NOTATION, most=self._most, schemas=schemas)
         return told if super().finds_action else f"{told}\n{action_format(TAG).sentence}"
 
     @property
@@ -149,24 +148,17 @@ class Tools(TextWrapper):
             info["action_is_valid"] = self.state["is_valid"]
 
     def _call_in(self, action: Any) -> str | None:
-        """Return the text of the call in an action, None where the action is for the environment.
-
-        A call inside of the model's thinking is none; one that is not closed is returned with its mark, as malformed.
-        """
+        """Return the text of the call in an action, None where the action is for the environment."""
         if not self._is_running or not isinstance(action, str) or self.num_calls >= self._most:
             return None
-        found = THINKING.first_element(action, ("tool_call",))
-        if found is not None:
-            return found.content
-        start = THINKING.masked(action, any_calls).find("<tool_call>")
-        return None if start < 0 else action[start:]
+        return find_call(action)
 
     def step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Take one turn: a call of a tool, or a turn of the environment."""
         text = self._call_in(action)
         if text is None:
             return super().step(action)
-        tool, arguments, problem = self._read(text)
+        tool, arguments, problem = read_call(text, self._tools)
         told = self._failed(problem) if tool is None else self._run(tool, arguments)
         return self._taken(text, told)
 
@@ -181,7 +173,7 @@ class Tools(TextWrapper):
         text = self._call_in(action)
         if text is None:
             return await asyncio.to_thread(super().step, action)
-        tool, arguments, problem = self._read(text)
+        tool, arguments, problem = read_call(text, self._tools)
         told = self._failed(problem) if tool is None else await self._arun(tool, arguments)
         return self._taken(text, told)
 
@@ -192,27 +184,6 @@ class Tools(TextWrapper):
         info = dict(self._last)
         self._add_calls(info)
         return with_text(self._seen, text), 0.0 - told.cost, False, False, info
-
-    def _read(self, text: str) -> tuple[Tool | None, dict[str, Any], str]:
-        """Return the tool and the arguments of a call, or what is wrong with it."""
-        wanted = 'write {"name": "...", "arguments": {...}}'
-        try:
-            call = json.loads(text) if len(text) <= _LONGEST else None
-        except (ValueError, RecursionError):
-            call = None
-        if not isinstance(call, dict) or not isinstance(call.get("name"), str):
-            return None, {}, f"The call is not closed, or no JSON object of its form: {wanted}."
-        arguments = call.get("arguments", {})
-        if call.keys() - {"name", "arguments", "id"} or not isinstance(arguments, dict):
-            return None, {}, f"The call needs exactly name and arguments, an object: {wanted}."
-        tool = self._tools.get(call["name"])
-        if tool is None:
-            return None, {}, f"There is no tool {call['name'][:60]!r}. {nearest(call['name'][:60], self._tools)}"
-        try:
-            problem = problem_with(arguments, tool.parameters)
-        except (TypeError, ValueError, AttributeError, KeyError, RecursionError) as error:  # a server may send anything
-            problem = f"its schema is none ({type(error).__name__})"
-        return (None, {}, f"{tool.name}: {problem}.") if problem else (tool, arguments, "")
 
     def _failed(self, problem: str, *, cost: float = 0.0, is_valid: bool = False) -> _Told:
         text = harmless(cut(problem, self._output))

@@ -32,6 +32,7 @@ READ_ONLY = frozenset(
         "instance_hash",
         "instructions",
         "metadata",
+        "native_tools",
         "np_random",
         "np_random_seed",
         "observation_space",

@@ -9,10 +9,10 @@ import gymnasium
 import pytest
 
 import turngym
+from turngym.envs.tools.tool_schema import problem_with
 from turngym.errors import ConfigError, MissingExtra
 from turngym.wrappers import Wrapping
 from turngym.wrappers.tool_use.mcp_tools import McpServer
-from turngym.wrappers.tool_use.tool_schema import problem_with
 from turngym.wrappers.tool_use.tools import Tools
 
 GAME = "turngym/GuessTheNumber-v0"

@@ -8,8 +8,8 @@ import tool_examples
 from hypothesis import given
 from hypothesis import strategies as st
 
+from turngym.envs.tools.tool_schema import Tool, problem_with, schema_of, tool_of
 from turngym.errors import ConfigError
-from turngym.wrappers.tool_use.tool_schema import Tool, problem_with, schema_of, tool_of
 
 
 def test_a_function_is_told_by_name_docstring_and_types() -> None:

@@ -1,22 +1,31 @@
-"""Functions as tools: the schemas of their arguments, and validation of calls."""
+"""Functions as tools: the schemas of their arguments, the notation of calls, and their validation."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
+import json
+import math
 import re
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, NoReturn, get_args, get_origin, get_type_hints
 
-from turngym.errors import ConfigError
+from turngym.envs.parsing.calls import any_calls
+from turngym.envs.parsing.thinking import THINKING
+from turngym.errors import ConfigError, nearest
 
 _PLAIN: Mapping[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
 _LISTS = (list, Sequence, tuple)
 _DICTS = (dict, Mapping)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
+_LONGEST_CALL = 100_000
+_DEEPEST = 64
+_MOST_DIGITS = 18
+NOTATION = '<tool_call>{"name": "...", "arguments": {...}}</tool_call>'
+"""How a call is written in an action."""
 _ARGUMENT = re.compile(r"^\s+(\w+)(?: \([^)]*\))?: (.*)$")
 
 
@@ -50,6 +59,106 @@ class Tool:
     def schema(self) -> dict[str, Any]:
         """Name, description and parameters, as models are used to being told."""
         return {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
+
+
+class ToolSet(NamedTuple):
+    """Tools of an environment for models with native tool calls.
+
+    A native call becomes the action that :func:`write_call` returns; an environment with tools reads it.
+
+    Args:
+        tools: Name, description and parameters (JSON Schema) of each tool.
+        instructions: Rules without a notation of calls.
+    """
+
+    tools: tuple[Mapping[str, Any], ...]
+    instructions: str
+
+
+def write_call(name: str, arguments: Any) -> str:
+    r"""Return a call as an action.
+
+    >>> write_call("dig", {"row": 1})
+    '<tool_call>{"name": "dig", "arguments": {"row": 1}}</tool_call>'
+    >>> print(write_call("run", {"code": "</tool_call>"}))
+    <tool_call>{"name": "run", "arguments": {"code": "\u003c/tool_call>"}}</tool_call>
+    """
+    text = json.dumps({"name": name, "arguments": arguments}, ensure_ascii=False).replace("<", "\\u003c")
+    return f"<tool_call>{text}</tool_call>"
+
+
+def find_call(action: str) -> str | None:
+    """Return the text of the first call in an action, None without one.
+
+    A call inside of the model's thinking is none; one that is not closed is returned with its mark, as malformed.
+
+    >>> find_call('<think>hm</think><tool_call>{"name": "look"}</tool_call>')
+    '{"name": "look"}'
+    """
+    found = THINKING.first_element(action, ("tool_call",))
+    if found is not None:
+        return found.content
+    start = THINKING.masked(action, any_calls).find("<tool_call>")
+    return None if start < 0 else action[start:]
+
+
+def read_call(text: str, tools: Mapping[str, Tool]) -> tuple[Tool | None, dict[str, Any], str]:
+    """Return the tool and the arguments of a call, or None and the reason why it cannot be made.
+
+    Args:
+        text: The call, any text at all.
+        tools: The known tools by name.
+
+    >>> read_call("dig here", {})[2]
+    'The call is not closed, or no JSON object of its form: write {"name": "...", "arguments": {...}}.'
+    """
+    wanted = 'write {"name": "...", "arguments": {...}}'
+    call = _parsed(text)
+    if not isinstance(call, dict) or not isinstance(call.get("name"), str):
+        return None, {}, f"The call is not closed, or no JSON object of its form: {wanted}."
+    arguments = call.get("arguments", {})
+    if call.keys() - {"name", "arguments", "id"} or not isinstance(arguments, dict):
+        return None, {}, f"The call needs exactly name and arguments, an object: {wanted}."
+    tool = tools.get(call["name"])
+    if tool is None:
+        return None, {}, f"There is no tool {call['name'][:60]!r}. {nearest(call['name'][:60], tools)}"
+    try:
+        problem = problem_with(arguments, tool.parameters)
+    except (TypeError, ValueError, AttributeError, KeyError, RecursionError) as error:  # a server may send anything
+        problem = f"its schema is none ({type(error).__name__})"
+    return (None, {}, f"{tool.name}: {problem}.") if problem else (tool, arguments, "")
+
+
+def _parsed(text: str) -> Any:
+    """Return a JSON value whose numbers are finite and usual, and which is not too deep; None for anything else."""
+    try:
+        found = _DECODER.decode(text) if len(text) <= _LONGEST_CALL else None
+    except (ValueError, RecursionError):
+        return None
+    level = [found]
+    for _ in range(_DEEPEST):
+        lists = [list(each.values()) if isinstance(each, dict) else each for each in level]
+        level = [item for each in lists if isinstance(each, list) for item in each]
+    return None if level else found
+
+
+def _integer(text: str) -> int:
+    if len(text) > _MOST_DIGITS:
+        raise ValueError("a whole number of too many digits")
+    return int(text)
+
+
+def _number(text: str) -> float:
+    if not math.isfinite(found := float(text)):
+        raise ValueError("a number out of range")
+    return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+_DECODER = json.JSONDecoder(parse_int=_integer, parse_float=_number, parse_constant=_no_constant)
 
 
 def tool_of(given: Callable[..., Any] | Tool | str) -> Tool:
