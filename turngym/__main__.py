@@ -150,7 +150,8 @@ def _help() -> int:
     for name, sentence in COMMANDS.items():
         table.add_row(f"[bold]{name}[/bold]", sentence)
     console.print(table)
-    console.print("\n`turngym COMMAND --help` shows the options of a command, `turngym --version` the version.")
+    console.print("\n`turngym COMMAND --help` shows the options of a command, `--help-all` all of `train` and `eval`.")
+    console.print("`turngym --version` shows the version.")
     console.print("--debug shows where an error came from.")
     return 0
 

@@ -35,6 +35,13 @@ from turngym.wrappers.actions.action_format import action_format
 from turngym.wrappers.wrapping import wrap
 
 USES_OWN_MODULES = True
+SHOWN = {
+    "Task": ("--option", "--wrapper", "--split", "--data", "--reward", "--tools"),
+    "Agent": ("--agent", "--temperature", "--max-new-tokens", "--format", "--prompt", "--server"),
+    "Episodes": ("--episodes", "--repeats", "--seed", "--num-envs", "--baselines", "--time-budget"),
+    "Results": ("--out", "--resume", "--config", "--json"),
+}
+"""Options in ``--help``."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +138,7 @@ class Arguments:
 
 def main(argv: Sequence[str]) -> int:
     """Evaluate, print a table, and write the folder if one was asked for."""
-    found = parse(Arguments, with_data(argv), "eval")
+    found = parse(Arguments, with_data(argv), "eval", SHOWN)
     arguments = asked = dataclasses.replace(found, data="", reward="", tools=())  # they have become options
     _check_numbers(arguments)
     if arguments.out is not None and not arguments.resume:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import tyro
 
 from turngym.benchmarks.cli.options.config_file import as_words, checked, is_given, read_config, take_config
+from turngym.benchmarks.cli.options.help import asks_help
 from turngym.benchmarks.cli.options.own_data import DATA, REWARD, TOOLS, with_training_data
 from turngym.benchmarks.cli.options.parsing import (
     as_pairs,
@@ -37,6 +38,15 @@ if TYPE_CHECKING:
     from turngym.trainers.settings.presets import Choice
 
 USES_OWN_MODULES = True
+SHOWN = {
+    "Task": ("--env", "--env-options", "--wrapper", "--data", "--reward", "--tools"),
+    "Model": ("--model", "--preset", "--lora-rank"),
+    "Method": ("--algorithm", "--rollout.groups", "--rollout.group-size", "--update.learning-rate"),
+    "Length": ("--iterations", "--max-seconds", "--rollout.max-new-tokens"),
+    "Evaluation": ("--evaluation.every", "--evaluation.episodes", "--control"),
+    "Run": ("--seed", "--run-dir", "--resume", "--config", "--track"),
+}
+"""Options in ``--help``."""
 _STOPPED = 3
 _FINISHING = "interrupted: finishing and saving the iteration in progress; another Ctrl-C stops at once"
 _DATA_OPTIONS: dict[str, Any] = {"data": str, "reward": str, "tools": tuple[str, ...]}
@@ -159,7 +169,7 @@ def parse_train(argv: Sequence[str]) -> tuple[TrainConfig, Path, bool]:
         from turngym.trainers.settings.memory import with_memory_settings
         from turngym.trainers.settings.presets import with_preset
     argv = with_training_data(with_config(argv))
-    is_help = "--help" in argv or "-h" in argv
+    is_help = asks_help(argv)
     words = list(argv) if is_help else with_quickstart(argv)
     env = _given(words, "env", "game")
     start = TrainConfig() if env in (None, DEFAULT_ENV) else TrainConfig(env=env, env_options={})
@@ -267,11 +277,11 @@ def _parsed(argv: Sequence[str], start: TrainConfig) -> tuple[TrainConfig, Path 
     methods = {name: kind(**start.algorithm_options.get(name, {})) for name, kind in kinds.items()}
 
     def read(words: Sequence[str]) -> Any:
-        sections = None if "--help" in words or "-h" in words else _sections(words)
+        sections = None if asks_help(words) else _sections(words)
         default = _default_arguments(start, methods, sections)
         return tyro.cli(type(default), default=default, args=list(words), prog="turngym train")
 
-    found = read_words(read, argv)
+    found = read_words(read, argv, SHOWN)
     values = {field.name: getattr(found, field.name, getattr(start, field.name)) for field in dataclasses.fields(start)}
     values["env_options"] = key_values(found.env_options, "--env-options")
     for name, hint in get_type_hints(TrainConfig).items():

@@ -80,7 +80,7 @@ def require_options(line: str) -> None:
     """Raise unless the command exists and has every option that a line gives it."""
     words = shlex.split(line, comments=True)
     method = words[words.index("--algorithm") :][:2] if "--algorithm" in words else []  # its settings are options too
-    call = [sys.executable, "-m", "turngym", words[1], *method, "--help"]
+    call = [sys.executable, "-m", "turngym", words[1], *method, "--help-all"]
     environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
     text = subprocess.run(call, capture_output=True, text=True, check=True, env=environment, encoding="utf8").stdout
     options = [word for word in words[2:] if word.startswith("-")]

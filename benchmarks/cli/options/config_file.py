@@ -140,7 +140,7 @@ def _unknown(name: str, hints: Mapping[str, Any], owner: str, command: str) -> U
     known = [f"--{each.replace('_', '-')}" for each in _names(hints)]
     near = suggestion(f"--{name}", known).removeprefix("--").replace("-", "_")
     return UnknownOption(
-        name, f"Did you mean {near!r}?" if near else f"`turngym {command} --help` shows all options.", owner
+        name, f"Did you mean {near!r}?" if near else f"`turngym {command} --help-all` shows all options.", owner
     )
 
 

@@ -15,6 +15,7 @@ import gymnasium
 import tyro
 
 from turngym.benchmarks.cli.options.config_file import checked, is_given, read_config, take_config
+from turngym.benchmarks.cli.options.help import Groups
 from turngym.benchmarks.cli.options.usage import read_words
 from turngym.envs.core import TextEnv
 from turngym.envs.own import find_spec
@@ -34,8 +35,20 @@ Specs: TypeAlias = Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.co
 """Wrappers as :meth:`turngym.wrappers.Wrapping.read` reads them."""
 
 
-def parse(arguments: type[ArgumentsT], argv: Sequence[str], command: str) -> ArgumentsT:
-    """Return the command line as the dataclass that describes it; prints help or an error and exits where asked to."""
+def parse(
+    arguments: type[ArgumentsT], argv: Sequence[str], command: str, groups: Groups = types.MappingProxyType({})
+) -> ArgumentsT:
+    """Return the command line as the dataclass that describes it; prints help and exits where asked to.
+
+    Args:
+        arguments: The dataclass.
+        argv: The words.
+        command: The command, for messages.
+        groups: The options that ``--help`` shows; all if there are none.
+
+    Raises:
+        ConfigError: The command line is wrong.
+    """
     plain = (tyro.conf.FlagCreatePairsOff, tyro.conf.PositionalMetavarFromFieldName)
     kind: Any = arguments
     default = None
@@ -46,7 +59,7 @@ def parse(arguments: type[ArgumentsT], argv: Sequence[str], command: str) -> Arg
     def read(words: Sequence[str]) -> Any:
         return tyro.cli(relaxed(kind), args=list(words), prog=f"turngym {command}", config=plain, default=default)
 
-    return cast("ArgumentsT", read_words(read, argv))
+    return cast("ArgumentsT", read_words(read, argv, groups))
 
 
 def _from_file(kind: Any, file: Path, argv: Sequence[str], command: str) -> Any:

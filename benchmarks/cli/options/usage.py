@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import io
-import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from difflib import get_close_matches
 from functools import partial
 from typing import TypeVar
 
+from turngym.benchmarks.cli.options.help import Groups, asks_help, show_help, width
 from turngym.errors import ConfigError
 
 ParsedT = TypeVar("ParsedT")
-_WIDTH = "100000"
+_WIDTH = 100_000
+"""Keeps the parser from breaking its lines, which are put together again."""
 _BORDER = re.compile(r"[╭╰+][─-]|.*[─-]{10}")
 _NEAR = 0.7
 _MEANT = {
@@ -48,22 +49,23 @@ _KINDS = {
 }
 
 
-def read_words(parse: Callable[[Sequence[str]], ParsedT], argv: Sequence[str]) -> ParsedT:
+def read_words(parse: Callable[[Sequence[str]], ParsedT], argv: Sequence[str], groups: Groups) -> ParsedT:
     """Return what a parser makes of the command line, with its errors in a sentence.
 
     Args:
         parse: Calls the parser with words.
         argv: The words.
+        groups: The options that ``--help`` shows; all if there are none.
 
     Raises:
         ConfigError: The command line is wrong.
         SystemExit: Help was printed.
     """
-    if "-h" in argv or "--help" in argv:
-        return parse(argv)
+    if asks_help(argv):
+        show_help(parse, argv, groups)
     heard = io.StringIO()
     try:
-        with redirect_stderr(heard), _wide():
+        with redirect_stderr(heard), width(_WIDTH):
             return parse(argv)
     except SystemExit as end:
         if end.code in (0, None):
@@ -74,7 +76,7 @@ def read_words(parse: Callable[[Sequence[str]], ParsedT], argv: Sequence[str]) -
 def _options(parse: Callable[[Sequence[str]], object]) -> list[str]:
     """Return all options of a parser, as its help lists them."""
     heard = io.StringIO()
-    with redirect_stdout(heard), _wide(), suppress(SystemExit):
+    with redirect_stdout(heard), width(_WIDTH), suppress(SystemExit):
         parse(["--help"])
     words = re.split(r"[\s│|]+", heard.getvalue())
     return [word for word in words if re.fullmatch(r"--[a-z][\w.-]*", word)]
@@ -100,20 +102,6 @@ def suggestion(word: str, options: Sequence[str]) -> str:
     return lasts[close[0]] if close else ""
 
 
-@contextmanager
-def _wide() -> Iterator[None]:
-    """Keep the parser from breaking its lines, which are put together again."""
-    before = os.environ.get("COLUMNS")
-    os.environ["COLUMNS"] = _WIDTH
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["COLUMNS"]
-        else:
-            os.environ["COLUMNS"] = before
-
-
 def sentence(printed: str, argv: Sequence[str], options: Callable[[], Sequence[str]] = tuple) -> str:
     r"""Return what the parser has printed in a box as one or two sentences.
 
@@ -131,7 +119,7 @@ def sentence(printed: str, argv: Sequence[str], options: Callable[[], Sequence[s
     lines = [row for row in inside if row]
     text = " ".join(lines)
     command = re.search(r"turngym [\w-]+(?= --help)", text)
-    more = f" `{command[0]} --help` shows all options." if command else ""
+    more = f" `{command[0]} --help-all` shows all options." if command else ""
     if found := re.match(r"Error parsing (\S+): ", text):
         option = found[1]
         form = re.search(rf"(?m)^(?:\S+, )*{re.escape(option)} (\S.*)$", "\n".join(lines))

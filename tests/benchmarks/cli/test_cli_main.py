@@ -1,6 +1,7 @@
 """The command line as a whole: help, listing, checking, wrong words, and a machine without the heavy packages."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,7 +12,10 @@ import pytest
 
 import turngym
 from turngym.__main__ import COMMANDS, main
+from turngym.benchmarks.cli import eval as evaluation
+from turngym.benchmarks.cli import train
 from turngym.benchmarks.cli.list import KINDS, absent_packages
+from turngym.benchmarks.cli.options.help import Groups
 from turngym.benchmarks.cli.options.parsing import as_pairs, key_values, relaxed, strict, text_env_ids
 from turngym.envs.checks.table import RULES
 from turngym.errors import ConfigError
@@ -71,6 +75,23 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
     assert main([command, "--help"]) == 0
     shown = capsys.readouterr().out
     assert f"usage: turngym {command}" in shown and "``" not in shown
+
+
+@pytest.mark.parametrize(("command", "groups"), [("train", train.SHOWN), ("eval", evaluation.SHOWN)])
+def test_help_shows_the_most_used_options_in_groups(
+    command: str, groups: Groups, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([command, "--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    names = [name for line in lines if line.startswith("  -") for name in re.findall(r"--[\w.-]+", line)]
+    options = [name for group in groups.values() for name in group]
+    assert 20 <= len(options) <= 25 and set(options) <= set(names) and set(groups) <= set(lines)
+    assert lines[-1] == f"`turngym {command} --help-all` shows all options."
+    assert main([command, "--help-all"]) == 0
+    everything = capsys.readouterr().out
+    shown = set(re.findall(r"--[\w.-]+", everything))
+    assert len(shown) > len(options) and set(options) < shown
 
 
 def test_the_module_runs_as_a_program_and_says_its_version() -> None:

@@ -74,13 +74,13 @@ def test_another_method_or_environment_takes_none_of_the_options_of_the_first(tm
         ({"itrations": 3}, "{file} has no option 'itrations'. Did you mean 'iterations'?"),
         ({"lr": 3}, "{file} has no option 'lr'. Did you mean 'update.learning_rate'?"),
         ({"rollout": {"gruops": 3}}, "{file} has no option 'rollout.gruops'. Did you mean 'rollout.groups'?"),
-        ({"zzz": 3}, "{file} has no option 'zzz'. `turngym train --help` shows all options."),
+        ({"zzz": 3}, "{file} has no option 'zzz'. `turngym train --help-all` shows all options."),
         ({"rollout": {"groups": "many"}}, "rollout.groups of {file} must be a whole number of at least 1, got 'many'."),
         ({"seed": [1, 2]}, "seed of {file} must be a whole number, got [1, 2]."),
         ({"rollout": 3}, "rollout of {file} must be a table of options."),
-        ({"seed": 1, "SEED": 2}, "{file} has no option 'SEED'. `turngym train --help` shows all options."),
+        ({"seed": 1, "SEED": 2}, "{file} has no option 'SEED'. `turngym train --help-all` shows all options."),
         ({"rollout": {"group_size": 1, "group-size": 2}}, "rollout.group_size of {file} is given twice."),
-        ({"resume": True}, "{file} has no option 'resume'. `turngym train --help` shows all options."),
+        ({"resume": True}, "{file} has no option 'resume'. `turngym train --help-all` shows all options."),
     ],
 )
 def test_a_wrong_option_is_named_with_its_file(tmp_path: Path, content: dict[str, Any], message: str) -> None:

@@ -65,7 +65,7 @@ def test_its_settings_are_options_of_the_command_line(own: Path, capsys: pytest.
     quickstart = {"dual_clip": 3.0, "entropy_coef": 0.01, "invalid_penalty": 0.1}
     assert config.algorithm_options == {"Rank": {"power": 2.0, "clip_high": 0.28, **quickstart}, "epo": {"alpha": 0.3}}
     assert folder == default_run_dir(config) == Path("runs/frozenlake-rank+epo-seed0")
-    assert main(["train", "--algorithm", f"{own}:Rank", "--help"]) == 0
+    assert main(["train", "--algorithm", f"{own}:Rank", "--help-all"]) == 0
     assert "Above 1, the extremes of the ranking" in " ".join(capsys.readouterr().out.replace("│", "").split())
 
 
