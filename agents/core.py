@@ -17,6 +17,7 @@ from turngym.errors import ConfigError, PromptTooLong, TurngymError, error_text
 if TYPE_CHECKING:
     from turngym.agents.chat import Note
     from turngym.agents.trajectory import Turn
+    from turngym.envs.tools.tool_schema import ToolSet
     from turngym.envs.vector import TextVectorEnv
 
 
@@ -36,6 +37,7 @@ class Request:
         instructions: Rules and answer format.
         image: The image in the observation, [H, W, 3], if it has one.
         finds_action: Whether the environment finds an action in a whole answer by a notation that its rules give.
+        tools: Tools for models with native tool calls, if the environment declares some.
     """
 
     slot: int
@@ -46,6 +48,7 @@ class Request:
     instructions: str
     image: NDArray[np.uint8] | None = None
     finds_action: bool = False
+    tools: ToolSet | None = None
 
     @property
     def legal_actions(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
@@ -22,10 +22,12 @@ from turngym.agents.chat_client.check import check_server, explained, is_of_serv
 from turngym.agents.chat_client.client import CONTEXT, EMPTY, Answer, CallFailed, ChatServer
 from turngym.agents.chat_client.config import Prices, ServerConfig
 from turngym.agents.chat_client.prompts import Message, ServerPrompts, as_json
+from turngym.agents.chat_client.tool_calls import tool_fields
 from turngym.agents.core import Decision, EagerAgent, Request
 from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.sampling import Sampling
 from turngym.agents.usage import Usage
+from turngym.envs.tools.tool_schema import ToolSet
 from turngym.errors import ServerDown
 from turngym.seeding import stream, stream_seed
 from turngym.wrappers.actions.action_format import AUTO
@@ -77,7 +79,8 @@ class ServerAgent(EagerAgent, ChatModel):
         self.on_failure: Callable[[str], None] = lambda kind: None
         """Called with the kind of each failure, from several threads."""
         self._lost_in_a_row = 0
-        self.prompts = ServerPrompts(prompt, self.format_of, config.escape)
+        self.prompts = ServerPrompts(prompt, self.format_of, config.escape, self.tools_of)
+        self._ready: list[tuple[Request, Decision]] = []
         self._background: Background[tuple[Answer, Usage]] = Background(config.concurrency, "server-agent")
 
     def prepare(self) -> None:
@@ -90,10 +93,24 @@ class ServerAgent(EagerAgent, ChatModel):
         fields[self.config.max_tokens_field] = min(self.sampling.max_new_tokens, _TOKENS_OF_A_CHECK)
         check_server(self.server, self.name, fields, partial(self._wait, ("check",)))
 
+    @property
+    def prompts_text(self) -> str:
+        """Description of prompts and action format, in one line."""
+        native = "actions are native tool calls where the environment declares tools, else written"
+        text = super().prompts_text
+        return text.replace("actions are written", native) if self.format == AUTO else text
+
+    def tools_of(self, request: Request) -> ToolSet | None:
+        """Return the tools that the server is told of: those of the environment, with the format ``auto``."""
+        return request.tools if self.format == AUTO else None
+
     def begin(self, requests: Sequence[Request]) -> None:
         """Send the requests, up to ``concurrency`` at a time."""
         for request in requests:
             self.ready()
+            if call := self.prompts.pending(request):  # the next of several calls in one answer
+                self._ready.append((request, Decision(call.action, call.action, usage=Usage())))
+                continue
             self._background.begin(request, partial(self._reply, request, self.messages(request)))
 
     def ready(self) -> None:
@@ -103,20 +120,22 @@ class ServerAgent(EagerAgent, ChatModel):
 
     def decided(self, wait: bool) -> list[tuple[Request, Decision]]:
         """Return the completed requests with their parsed actions."""
-        found = []
-        for request, (answer, usage) in self._background.finished(wait):
+        found, self._ready = self._ready, []
+        for request, (answer, usage) in self._background.finished(wait and not found):
             if why := self._too_long(answer, usage):
                 found.append((request, Decision("", usage=usage, too_long=why)))
                 continue
-            action = self.format_of(request).action_of(answer.text)
-            self.prompts.remember(request, answer.text, action)
+            calls = answer.calls if self.tools_of(request) else ()
+            action = calls[0].action if calls else self.format_of(request).action_of(answer.text)
+            self.prompts.remember(request, answer.text, action, calls)
             notes = reasoning_notes(answer.reasoning)
-            found.append((request, Decision(action, answer.text, usage=usage, notes=notes)))
+            completion = "\n".join([answer.text, *(call.action for call in calls)]).strip() if calls else answer.text
+            found.append((request, Decision(action, completion, usage=usage, notes=notes)))
         return found
 
     def _too_long(self, answer: Answer, usage: Usage) -> str:
         """Return the server's message about a prompt that does not fit; empty if it fits."""
-        if answer.text or usage.lost or CONTEXT not in usage.failures:
+        if answer.text or answer.calls or usage.lost or CONTEXT not in usage.failures:
             return ""
         said = " ".join(self.problems[CONTEXT].split())
         return (
@@ -125,6 +144,7 @@ class ServerAgent(EagerAgent, ChatModel):
 
     def abandon(self) -> None:
         """Close all connections, so that threads waiting for the server end at once."""
+        self._ready = []
         self._background.abandon(self.server.abort)
 
     def ask(self, asks: Sequence[Ask]) -> list[Reply]:
@@ -151,11 +171,13 @@ class ServerAgent(EagerAgent, ChatModel):
     def _reply(self, request: Request, prompt: list[Message]) -> tuple[Answer, Usage]:
         """Return the answer to a prompt, shortened until the server accepts it."""
         key = request.episode, request.turn
-        answer, total = self._answer(key, prompt)
+        tools = self.tools_of(request)
+        fields = {} if tools is None else tool_fields(tools)
+        answer, total = self._answer(key, prompt, fields)
         usage = total
         while CONTEXT in usage.failures and (shorter := self.prompts.shortened(request, prompt)) is not None:
             prompt = shorter
-            answer, usage = self._answer(key, prompt)
+            answer, usage = self._answer(key, prompt, fields)
             total = replace(total + usage, retries=total.retries + usage.retries + 1)
         return answer, replace(total, shortened=int(self.prompts.leaves_out(request.episode)))
 
@@ -189,7 +211,9 @@ class ServerAgent(EagerAgent, ChatModel):
             fields["seed"] = stream_seed("server", self.seed, *key, attempt) % 2**31
         return {**fields, **self.config.body}
 
-    def _answer(self, key: _Key, messages: list[Message]) -> tuple[Answer, Usage]:
+    def _answer(
+        self, key: _Key, messages: list[Message], fields: Mapping[str, Any] | None = None
+    ) -> tuple[Answer, Usage]:
         """Return the answer, with an empty text if there is none, and what it cost."""
         began = time.monotonic()
         failures: Counter[str] = Counter()
@@ -197,7 +221,7 @@ class ServerAgent(EagerAgent, ChatModel):
         answer = Answer("")
         for attempt in range(self.config.retries + 1):
             left = self.config.deadline - (time.monotonic() - began)
-            body = {**self._fields(key, attempt), "messages": messages}
+            body = {**self._fields(key, attempt), "messages": messages, **(fields or {})}
             try:
                 answer = self.server.ask(body, min(self.config.timeout, left))
                 told.append(answer.tokens)
@@ -218,7 +242,9 @@ class ServerAgent(EagerAgent, ChatModel):
                     self._note_lost(failure)
                 if is_last or self.server.stopped.wait(wait):
                     break
-        return answer, self._usage(attempt + 1, bool(answer.text), told, failures, time.monotonic() - began)
+        return answer, self._usage(
+            attempt + 1, bool(answer.text or answer.calls), told, failures, time.monotonic() - began
+        )
 
     def _note_lost(self, failure: CallFailed) -> None:
         """Count a turn whose last attempt failed.

@@ -16,6 +16,7 @@ from turngym.agents.chat_client.exchange import (
     is_too_long,
     retry_after,
 )
+from turngym.agents.chat_client.tool_calls import ToolCall, read_calls
 
 __all__ = ["CONTEXT", "EMPTY", "Answer", "CallFailed", "ChatServer", "is_too_long", "read_answer", "retry_after"]
 _REASONING = ("reasoning_content", "reasoning")
@@ -29,11 +30,13 @@ class Answer(NamedTuple):
         text: The completion.
         tokens: Numbers of tokens read and written, if reported.
         reasoning: Reasoning that the server sent apart from the completion.
+        calls: Native tool calls.
     """
 
     text: str
     tokens: tuple[int, int] | None = None
     reasoning: str = ""
+    calls: tuple[ToolCall, ...] = ()
 
 
 class ChatServer(Exchange):
@@ -55,7 +58,8 @@ class ChatServer(Exchange):
             CallFailed: There was no usable answer.
         """
         found = read_answer(self.send("POST", self.address.path, json.dumps(body).encode(), timeout))
-        return found._replace(text=self.hidden(found.text), reasoning=self.hidden(found.reasoning))
+        calls = tuple(ToolCall(*map(self.hidden, call)) for call in found.calls)
+        return Answer(self.hidden(found.text), found.tokens, self.hidden(found.reasoning), calls)
 
     def models(self, timeout: float) -> list[str]:
         """Return the names of the models that the server lists.
@@ -81,7 +85,7 @@ def read_answer(content: bytes) -> Answer:
         CallFailed: The answer does not follow the protocol, or its completion is blank.
 
     >>> read_answer(b'{"choices": [{"message": {"content": "up", "reasoning": "The box is above."}}]}')
-    Answer(text='up', tokens=None, reasoning='The box is above.')
+    Answer(text='up', tokens=None, reasoning='The box is above.', calls=())
     """
     if len(content) > LARGEST_ANSWER:
         raise CallFailed("malformed", f"an answer of more than {LARGEST_ANSWER} bytes")
@@ -90,6 +94,7 @@ def read_answer(content: bytes) -> Answer:
         tokens = _tokens(answer.get("usage"))
         choice = answer["choices"][0]
         text, reasoning = choice["message"].get("content"), _reasoning(choice["message"])
+        calls = read_calls(choice["message"])
     except (ValueError, RecursionError, AttributeError, KeyError, IndexError, TypeError) as error:
         if content.lstrip().startswith(b'{"error"') and is_too_long(content):  # errors of some gateways have status 200
             raise CallFailed(CONTEXT, content[:300].decode("utf8", "replace"), is_retried=False) from error
@@ -98,9 +103,9 @@ def read_answer(content: bytes) -> Answer:
         text = "".join(str(part.get("text") or "") for part in text if isinstance(part, dict))
     if text is not None and not isinstance(text, str):
         raise CallFailed("malformed", f"a completion that is no text: {text!r:.200}", tokens=tokens)
-    if not text or text.isspace():
+    if (not text or text.isspace()) and not calls:
         raise _blank(choice.get("finish_reason"), tokens, *reasoning)
-    return Answer(text, tokens, reasoning[1])
+    return Answer(text or "", tokens, reasoning[1], calls)
 
 
 def _reasoning(message: Mapping[str, Any]) -> tuple[str, str]:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import base64
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeAlias
 
 from turngym.agents.chat import Message as ChatMessage
 from turngym.agents.chat import guessed_tokens
+from turngym.agents.chat_client.tool_calls import ToolCall, paired
 from turngym.agents.core import Request
 from turngym.agents.prompt_text import Fit, PromptConfig, remembered_text, shown_text, system_text, window_text
 from turngym.agents.prompting.fitting import Gap, gap_for, note_of, with_note
 from turngym.envs.png import png
+from turngym.envs.tools.tool_schema import ToolSet
 from turngym.text import valid_text, without_control_tokens
 from turngym.wrappers.actions.action_format import ActionFormat
 
@@ -39,8 +41,10 @@ class _Memory:
     """The earlier turns of an episode, and the message that is being answered."""
 
     turns: list[_Past] = field(default_factory=list)
-    asked: Message = field(default_factory=dict)
+    asked: list[Message] = field(default_factory=list)
     left_out: int = 0
+    called: str = ""
+    pending: list[ToolCall] = field(default_factory=list)
 
 
 class ServerPrompts:
@@ -51,9 +55,17 @@ class ServerPrompts:
             the first one.
         format_of: Returns the action format of a request, whose sentence is appended to the rules.
         escape: Whether control tokens in observations are escaped.
+        native: Returns the tools that a request declares to the server.
     """
 
-    def __init__(self, config: PromptConfig, format_of: Callable[[Request], ActionFormat], escape: bool) -> None:
+    def __init__(
+        self,
+        config: PromptConfig,
+        format_of: Callable[[Request], ActionFormat],
+        escape: bool,
+        native: Callable[[Request], ToolSet | None] = lambda request: None,
+    ) -> None:
+        self.native = native
         self.config = config
         self.format_of = format_of
         self.escape = escape
@@ -66,8 +78,10 @@ class ServerPrompts:
         """Return the messages that ``request`` is answered from, images included."""
         memory = self.memories.setdefault(request.episode, _Memory())
         shown = shown_text(self.config, request.observation, request.info)
-        memory.asked = self._user(shown, request)
-        text = system_text(self.config, request.instructions, self.format_of(request).sentence)
+        memory.asked = self._asked(memory, shown, request)
+        native = self.native(request)
+        rules = request.instructions if native is None else native.instructions
+        text = system_text(self.config, rules, "" if native else self.format_of(request).sentence)
         system = [{"role": "system", "content": text}] if text else []
         is_window = self.config.mode == "window"
         turns = memory.turns[-self.config.history :] if is_window and self.config.history else memory.turns
@@ -77,11 +91,12 @@ class ServerPrompts:
             memory.left_out = gap.size
             if is_window:
                 return [*system, self._window(turns, gap, shown, request)]
-            return [*system, *self._conversation(turns, gap, memory.asked)]
+            found = [*system, *self._conversation(turns, gap, memory.asked)]
+            return paired(found) if native and gap.size else found
 
         if self.limit == sys.maxsize:
             return built(Gap())
-        fixed = _tokens(system) + _tokens([memory.asked])
+        fixed = _tokens(system) + _tokens(memory.asked)
         sizes = accumulate(turn.tokens for turn in reversed(turns))
         kept = sum(fixed + size <= self.limit for size in sizes)
         while True:
@@ -107,16 +122,46 @@ class ServerPrompts:
         """Return whether the last prompt of an episode left earlier turns out."""
         return episode in self.memories and self.memories[episode].left_out > 0
 
-    def remember(self, request: Request, completion: str, action: str) -> None:
+    def pending(self, request: Request) -> ToolCall | None:
+        """Return the next call of an answer with several, after noting the result of the one before."""
+        memory = self.memories.get(request.episode)
+        if memory is None or not memory.pending:
+            return None
+        call = memory.pending.pop(0)
+        asked = self._asked(memory, shown_text(self.config, request.observation, request.info), request)[:1]
+        past = _Past(request.observation, call.action, call.action, tuple(asked), _tokens(asked))
+        if self.config.mode == "conversation":
+            memory.turns.append(past)
+        elif self.config.history:
+            memory.turns = [*memory.turns, past][-self.config.history :]
+        memory.called = call.id
+        return call
+
+    def _asked(self, memory: _Memory, shown: str, request: Request) -> list[Message]:
+        """Return the messages of an observation: the result of a call, its picture in a message of the user."""
+        user = self._user(shown, request)
+        if not memory.called or self.config.mode != "conversation":
+            return [user]
+        text, picture = _text(user), user["content"][1:] if request.image is not None else []
+        result = {"role": "tool", "tool_call_id": memory.called, "content": text}
+        said = {"type": "text", "text": "The picture after the last call:"}
+        return [result, {"role": "user", "content": [said, *picture]}] if picture else [result]
+
+    def remember(self, request: Request, completion: str, action: str, calls: Sequence[ToolCall] = ()) -> None:
         """Note the answer to a request."""
         memory = self.memories.setdefault(request.episode, _Memory())
         said = remembered_text(self.config, action, completion, self.format_of(request).regions)
         past = _Past(request.observation, said, action)
         if self.config.mode == "conversation":
-            messages = (memory.asked, {"role": "assistant", "content": said})
+            answer: Message = {"role": "assistant", "content": said}
+            if calls:
+                answer["tool_calls"] = [call.message for call in calls]
+            messages = (*memory.asked, answer)
             memory.turns.append(past._replace(messages=messages, tokens=_tokens(list(messages))))
         elif self.config.history:
             memory.turns = [*memory.turns, past][-self.config.history :]
+
+        memory.called, memory.pending = (calls[0].id, list(calls[1:])) if calls else ("", [])
 
     def forget(self, episode: int) -> None:
         """Forget an episode."""
@@ -130,10 +175,10 @@ class ServerPrompts:
         recent = [(turn.observation, turn.answer) for turn in (*turns[: gap.start], *turns[gap.stop :])]
         return self._user(window_text(recent, shown, self._note(turns, gap), gap.start), request)
 
-    def _conversation(self, turns: list[_Past], gap: Gap, asked: Message) -> list[Message]:
+    def _conversation(self, turns: list[_Past], gap: Gap, asked: list[Message]) -> list[Message]:
         before = [message for turn in turns[: gap.start] for message in turn.messages]
-        first, *after = [*(message for turn in turns[gap.stop :] for message in turn.messages), asked]
-        return [*before, _noted(self._note(turns, gap), first), *after]
+        after = [message for turn in turns[gap.stop :] for message in turn.messages] + asked
+        return [*before, _noted(self._note(turns, gap), after[0]), *after[1:]]
 
     def _user(self, text: str, request: Request) -> Message:
         return as_json(ChatMessage("user", text, request.image), self.escape)

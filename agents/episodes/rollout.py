@@ -15,6 +15,7 @@ from turngym.agents.core import Agent, Decision, EagerAgent, Request
 from turngym.agents.episodes.branching import branch_state, bring_back, saved_states, text_and_image
 from turngym.agents.episodes.turn_writer import TurnWriter
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
+from turngym.envs.tools.tool_schema import ToolSet
 from turngym.envs.vector import TextVectorEnv
 from turngym.envs.vector.info import fault_info
 from turngym.errors import ConfigError
@@ -35,6 +36,7 @@ class Slot:
     image: NDArray[np.uint8] | None = None
     snapshot: bytes = b""
     finds_action: bool = False
+    tools: ToolSet | None = None
 
     @property
     def trajectory(self) -> Trajectory:
@@ -52,6 +54,7 @@ class Slot:
             self.instructions,
             self.image,
             self.finds_action,
+            self.tools,
         )
 
 
@@ -175,19 +178,20 @@ class Runner:
         for slot in indices:
             state = self.slots[slot]
             if slot in known:
-                texts, state.finds_action = known[slot]
+                texts, state.finds_action, state.tools = known[slot]
                 state.trajectory.env_id, state.trajectory.instance, state.instructions = texts
                 self.waiting.append(slot)
             else:
                 self._finish(slot, fault=faults[slot] or _LOST)
 
-    def _facts(self, slots: list[int]) -> dict[int, tuple[tuple[str, ...], bool]]:
-        """Return id, instance and instructions of each slot, and its ``finds_action``, without slots that break."""
+    def _facts(self, slots: list[int]) -> dict[int, tuple[tuple[str, ...], bool, ToolSet | None]]:
+        """Return texts, ``finds_action`` and native tools of each slot, without slots that break."""
         names = ("env_id", "instance_hash", "instructions")
         try:
             texts = zip(*(map(valid_text, self.vector.call(name, indices=slots)) for name in names), strict=True)
             finds = map(bool, self.vector.call("finds_action", indices=slots))
-            return dict(zip(slots, zip(texts, finds, strict=True), strict=True)) if slots else {}
+            tools = self.vector.call("native_tools", indices=slots)
+            return dict(zip(slots, zip(texts, finds, tools, strict=True), strict=True)) if slots else {}
         except Exception:  # user code: a failure is a fault of the slot
             if len(slots) == 1:
                 return {}

@@ -32,7 +32,7 @@ def failure_of(reply: Reply, timeout: float = 5.0, key: str = "") -> CallFailed:
 def test_an_answer_comes_back_with_its_tokens() -> None:
     with chat_server(lambda body: Reply(body["messages"][0]["content"] * 2, usage=(7, 2))) as server:
         client = ChatServer(read_address(server.url), KEY)
-        assert client.ask(BODY, 5.0) == ("hellohello", (7, 2), "")
+        assert client.ask(BODY, 5.0)[:3] == ("hellohello", (7, 2), "")
         assert server.requests == [BODY] and server.paths == ["/v1/chat/completions"]
         assert server.headers[0]["Authorization"] == f"Bearer {KEY}"
 
@@ -135,13 +135,13 @@ def test_an_answer_that_failed_still_tells_its_tokens() -> None:
 )
 def test_numbers_of_tokens_that_make_no_sense_are_unknown(usage: Any) -> None:
     content = {"choices": [{"message": {"content": "up"}}], "usage": usage}
-    assert read_answer(json.dumps(content).encode()) == ("up", None, "")
+    assert read_answer(json.dumps(content).encode())[:3] == ("up", None, "")
 
 
 def test_an_answer_in_parts_is_put_together() -> None:
     parts = [{"type": "text", "text": "go "}, {"type": "other"}, {"type": "text", "text": "up"}, "?"]
     content = {"choices": [{"message": {"content": parts}}]}
-    assert read_answer(json.dumps(content).encode()) == ("go up", None, "")
+    assert read_answer(json.dumps(content).encode())[:3] == ("go up", None, "")
 
 
 def test_a_key_that_the_server_says_is_hidden_wherever_it_would_be_kept() -> None:

@@ -102,7 +102,8 @@ def test_the_default_is_said_and_a_window_can_be_asked_for() -> None:
     assert settings_for("random").prompt == {}
     with chat_server(lambda body: Reply()) as server:
         assert agent_of(server).prompts_text == (
-            "the whole conversation; actions are written in the environment's own notation, else as "
+            "the whole conversation; actions are native tool calls where the environment "
+            "declares tools, else written in the environment's own notation, else as "
             "<action>...</action>"
         )
         told = agent_of(server, {"history": 3}).prompts_text

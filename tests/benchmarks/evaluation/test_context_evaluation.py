@@ -83,7 +83,8 @@ def test_by_default_the_oldest_turns_are_left_out_and_the_output_and_the_results
         assert main(["eval", LAKE, "--agent", f"openai:model@{server.url}", "--episodes", "4", "--out", str(path)]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith(
-        "prompts show the whole conversation; actions are written in the environment's own notation,"
+        "prompts show the whole conversation; actions are native tool calls where the environment "
+        "declares tools, else written in the environment's own notation,"
     )
     assert {row["status"] for row in rows_of(path)} == {"ok"}
     config = json.loads((path / "config.json").read_text("utf8"))
