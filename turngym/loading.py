@@ -27,8 +27,10 @@ from turngym.registry import Registry
 T = TypeVar("T")
 _PLACE = re.compile(r"(?P<place>.+\.py|[A-Za-z_][\w.]*):(?P<name>[^:]+)", re.DOTALL)
 _ALTERNATIVE = re.compile(r",(?![^(]*\))")
+_MOST_SHOWN = 20
 _FILE_PREFIX = "turngym_file_"
 _INSTALLED = frozenset({"site-packages", "dist-packages"})  # of the user, the system, or an environment below this one
+_LATER = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
 _LIBRARIES = tuple(
     f"{path}/"
     for path in {
@@ -140,8 +142,11 @@ def find_in(module: ModuleType, place: str, name: str, wanted: Wanted, registry:
     if found is None:
         own = {key: each for key, each in vars(module).items() if _is_of(each, module) and wanted.accepts(each)}
         functions = [key for key, each in own.items() if inspect.isroutine(each)]
-        classes = [key for key, each in own.items() if isinstance(each, type)]
-        known = classes or difflib.get_close_matches(name, functions, n=1, cutoff=0.5)
+        known = [key for key, each in own.items() if isinstance(each, type)]
+        is_function = wanted.form.startswith("a function")
+        if not known or is_function:
+            is_few = is_function and len(functions) <= _MOST_SHOWN
+            known = functions if is_few else difflib.get_close_matches(name, functions, n=1, cutoff=0.5)
         raise UnknownName(
             f"{place} has no {name!r}. {nearest(name, known) if known else f'It has no {_bare(wanted.form)} at all.'}"
         )
@@ -284,6 +289,27 @@ def is_library(filename: str) -> bool:
 
 def _line(filename: str, number: int, text: str) -> str:
     return f"\n  {filename}, line {number}: {' '.join(text.split())}"
+
+
+def require_call(function: Callable[..., Any], owner: str, arguments: str) -> None:
+    """Refuse a function that cannot be called with some arguments by position, or whose call only starts a coroutine.
+
+    Args:
+        function: The function.
+        owner: What it is, for messages.
+        arguments: The arguments in words, joined by "and".
+
+    Raises:
+        ConfigError: It takes others, or is a generator or ``async``.
+
+    >>> require_call(len, "the tool len", "one text")
+    """
+    if any(test(function) for test in _LATER):
+        raise ConfigError(f"{owner} must be a plain function, got one with async or yield: return the result instead.")
+    try:
+        inspect.signature(function).bind(*arguments.split(" and "))
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{owner} must take {arguments}: {error}.") from error
 
 
 def call_with(make: Callable[..., Any], *arguments: Any) -> Any:

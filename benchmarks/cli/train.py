@@ -14,7 +14,7 @@ import tyro
 
 from turngym.benchmarks.cli.options.config_file import as_words, checked, is_given, read_config, take_config
 from turngym.benchmarks.cli.options.help import asks_help
-from turngym.benchmarks.cli.options.own_data import DATA, REWARD, TOOLS, with_training_data
+from turngym.benchmarks.cli.options.own_data import DATA, NAMES, REWARD, TOOLS, lifted, with_training_data
 from turngym.benchmarks.cli.options.parsing import (
     as_pairs,
     find_env,
@@ -30,6 +30,7 @@ from turngym.benchmarks.cli.options.usage import read_words
 from turngym.envs.multiagent.registration import GAMES, is_game
 from turngym.errors import ConfigError, RunStopped, TurngymError, missing_extra
 from turngym.imports import collection_paused
+from turngym.options import OptionError
 from turngym.terminal.interrupted import INTERRUPTED, acknowledged
 from turngym.terminal.output import print_json
 
@@ -213,23 +214,29 @@ def words_of(content: Mapping[str, Any], argv: Sequence[str], owner: str) -> lis
         from turngym.trainers.records.run_folder import ALGORITHM_DEFAULTS
         from turngym.trainers.settings.config import TrainConfig
     content = {name: value for name, value in content.items() if name != "preset_reason"}
-    content |= _of_parts(content.pop(ALGORITHM_DEFAULTS, {})) | _of_parts(content.pop("algorithm_options", {}))
+    for name in (ALGORITHM_DEFAULTS, "algorithm_options"):
+        content |= _of_parts(content.pop(name, {}), name, owner)
+    content = lifted(content)
     default = "rae" if is_game(str(content.get("env", content.get("game", "")))) else TrainConfig().algorithm
     kinds = dict(parts(str(content.get("algorithm", default))))
     hints = {**get_type_hints(TrainConfig, include_extras=True), **kinds, **_DATA_OPTIONS, "run_dir": Path | None}
     hints |= {"game": hints["env"], "wrapper": hints["wrappers"]}
-    allowed = {name: hint for name, hint in hints.items() if name not in _NO_OPTIONS}
+    allowed = {name: hint for name, hint in hints.items() if name not in _NO_OPTIONS and name[0] != "_"}
     values = {name: _as_word(value) for name, value in checked(content, allowed, owner, "train").items()}
     wrappers = [f"--wrapper={each}" for name in ("wrapper", "wrappers") for each in values.pop(name, ())]
     dropped = set(kinds) - set(dict(parts(_given(argv, "algorithm") or "+".join(kinds))))
-    if is_given(argv, "env", "game", "data"):
-        dropped |= {"env", "game", "env_options", *_DATA_OPTIONS}
+    if is_given(argv, "env", "game") or (is_given(argv, "data") and not content.get("data")):
+        dropped |= {"env", "game", "env_options"}
+    if is_given(argv, "env", "game"):
+        dropped |= set(NAMES)
     left = {name: value for name, value in values.items() if name.partition(".")[0] not in dropped}
     kept = {name: value for name, value in left.items() if not is_given(argv, name)}
     return [*as_words(kept), *([] if is_given(argv, "wrapper") else wrappers)]
 
 
-def _of_parts(options: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def _of_parts(options: Any, name: str, owner: str) -> dict[str, Any]:
+    if not isinstance(options, Mapping) or not all(isinstance(each, Mapping) for each in options.values()):
+        raise OptionError(name, f"must be a table with a table of options for each algorithm, got {options!r}.", owner)
     return {f"{part}.{name}": value for part, values in options.items() for name, value in values.items()}
 
 

@@ -6,8 +6,9 @@ import dataclasses
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -15,11 +16,13 @@ from turngym.benchmarks.cli.options.usage import suggestion
 from turngym.errors import ConfigError, MissingExtra
 from turngym.options import OptionError, UnknownOption, kind_of
 from turngym.storage.files import read_text, write_json
+from turngym.text import valid_text
 
 WRITTEN = "options.json"
 """File in the folder of an evaluation or tournament that starts an equal one."""
 NOT_IN_FILES = ("config", "resume", "json")
 """Options that concern a single call of a command."""
+_BYTE_ORDER_MARK = "\ufeff"
 _EXPONENT = re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+")
 
 
@@ -60,23 +63,56 @@ def read_config(path: Path) -> dict[str, Any]:
     """
     if path.is_dir():
         path = path / WRITTEN if (path / WRITTEN).is_file() else path / "config.json"
+        if not path.exists():
+            raise ConfigError(f"{path.parent} holds neither {WRITTEN} nor config.json: pass a file or a run's folder.")
     readers: dict[str, Callable[[str], Any]] = {
-        ".json": json.loads,
+        ".json": partial(json.loads, object_pairs_hook=_table),
         ".toml": tomllib.loads,
         ".yaml": _read_yaml,
         ".yml": _read_yaml,
     }
-    if path.suffix not in readers:
+    suffix = path.suffix.lower()
+    if suffix not in readers:
         raise ConfigError(f"--config takes a file that ends with {', '.join(readers)}, got {path}.")
     try:
-        content = readers[path.suffix](read_text(path))
+        content = readers[suffix](read_text(path).removeprefix(_BYTE_ORDER_MARK))
+        _require_plain(content, "", str(path))
+    except OptionError:
+        raise
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}.") from error
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path} is no valid {path.suffix[1:].upper()}: {error}".rstrip(".") + ".") from error
+        raise ConfigError(f"{path} is no valid {suffix[1:].upper()}: {error}".rstrip(".") + ".") from error
     if not isinstance(content, dict):
         raise ConfigError(f"{path} must hold a table of options, such as `seed: 3`, got {type(content).__name__}.")
     return content
+
+
+def _table(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
+    """Return a table whose keys are unique.
+
+    Raises:
+        ValueError: One is given twice.
+    """
+    found: dict[Any, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the key {key!r} is given twice")
+        found[key] = value
+    return found
+
+
+def _require_plain(value: Any, name: str, owner: str) -> None:
+    """Refuse a date, a set or bytes, which no option takes, and text that no file or process takes."""
+    if isinstance(value, Mapping | list):
+        for key, inner in value.items() if isinstance(value, Mapping) else enumerate(value, 1):
+            _require_plain(inner, f"{name}.{key}".removeprefix("."), owner)
+    elif isinstance(value, str) and ("\0" in value or valid_text(value) != value):
+        raise OptionError(name, f"must be text without NUL and lone surrogates, got {value[:60]!r}.", owner)
+    elif not isinstance(value, str | bool | int | float | None):
+        raise OptionError(
+            name, f"must be text, a number, true, false, a list or a table, got {value!r}: quote it for text.", owner
+        )
 
 
 def _read_yaml(text: str) -> Any:
@@ -88,7 +124,13 @@ def _read_yaml(text: str) -> Any:
         ) from error
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
-        """Reads 1e-3 as a number, as YAML 1.2 does."""
+        """Reads 1e-3 as a number, as YAML 1.2 does, and refuses a key that is given twice."""
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+            if isinstance(node, yaml.MappingNode):
+                _table((key.value, None) for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+            found: dict[Any, Any] = super().construct_mapping(node, deep)
+            return found
 
     Loader.add_implicit_resolver("tag:yaml.org,2002:float", _EXPONENT, list("-+0123456789"))
     try:
@@ -123,7 +165,7 @@ def _walk(
     content: Any, hints: Mapping[str, Any], all_hints: Mapping[str, Any], owner: str, command: str, prefix: str = ""
 ) -> Iterator[tuple[str, Any, Any]]:
     if not isinstance(content, Mapping):
-        raise OptionError(prefix.rstrip("."), "must be a table of options.", owner)
+        raise OptionError(prefix.rstrip("."), f"must be a table of options, got {content!r}.", owner)
     for key, value in content.items():
         name, dot, rest = str(key).replace("-", "_").partition(".")
         hint = hints.get(name)
@@ -153,7 +195,8 @@ def _names(hints: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
 
 
 def _hints(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind, include_extras=True)
+    hints = get_type_hints(kind, include_extras=True)
+    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
 
 
 def _value(name: str, value: Any, hint: Any, owner: str) -> Any:
@@ -177,7 +220,8 @@ def _checked_value(name: str, value: Any, hint: Any, owner: str) -> Any:
     kind = kind_of(hint)
     found = kind.read(value)
     if not kind.accepts(value):
-        raise OptionError(name, f"must be {kind.words}, got {value!r}.", owner)
+        words = "a table of options" if hint == Mapping[str, Any] else kind.words
+        raise OptionError(name, f"must be {words}, got {value!r}.", owner)
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from turngym.agents.agent_program import QUESTIONS
@@ -10,6 +10,7 @@ from turngym.benchmarks.cli.options.config_file import is_given, read_config, ta
 from turngym.benchmarks.cli.options.parsing import as_pairs
 from turngym.errors import ConfigError
 
+NAMES = ("data", "reward", "tools")
 DATA = "Questions to use instead of an environment: a file (JSON Lines) or hf:NAME; see docs/how-to/questions.md."
 REWARD = "Reward of an answer to --data: auto, exact, numeric, math, ... or a function `path/to/file.py:function`."
 TOOLS = "Tools for --data: python, and functions `path/to/file.py:function`."
@@ -51,14 +52,42 @@ def with_data(words: Sequence[str]) -> list[str]:
 
 def _of_file(words: Sequence[str]) -> list[str]:
     """Return the options of data in the file of ``--config`` as words, without those that the command line sets."""
-    file, _ = take_config(words)
+    file, rest = take_config(words)
     content = {} if file is None else read_config(file)
+    data, target = content.get("data"), content.get("target")
+    if not data and not is_given(rest, "data"):
+        data_options("", content.get("reward", ""), content.get("tools", ()))
+        return []
+    if rest and not rest[0].startswith("-") and rest[0] != QUESTIONS:
+        return []
+    if data and target:
+        raise ConfigError(f"{file} has data and a target, which are two environments: leave one out.")
     found = []
-    for name in ("data", "reward", "tools", "option") if content.get("data") else ():
+    for name in ("data", "reward", "tools", *(["option"] if target in (None, QUESTIONS) else [])):
         value = content.get(name) or ()
         values = as_pairs(value) if isinstance(value, dict) else value if isinstance(value, list | tuple) else [value]
         found += [] if is_given(words, name) else [f"--{name}={each}" for each in values]
-    return found
+    given = [f"--option={name}=" for name in NAMES if is_given(words, name)]
+    return [word for word in found if not word.startswith(tuple(given))]
+
+
+def lifted(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a training with the data of its environment as ``data``, ``reward`` and ``tools``.
+
+    A run writes the former, and a command line overrides the latter.
+
+    >>> lifted({"env": "turngym/Questions-v0", "env_options": {"data": "mine.jsonl", "attempts": 2}})
+    {'env_options': {'attempts': 2}, 'data': 'mine.jsonl'}
+    """
+    options = content.get("env_options")
+    if content.get("env") != QUESTIONS or not isinstance(options, Mapping) or not options.get("data"):
+        return dict(content)
+    moved = {name: options[name] for name in NAMES if options.get(name)}
+    if twice := moved.keys() & content.keys():
+        raise ConfigError(f"{min(twice)} is given twice, as such and in env_options: leave one out.")
+    left = {name: value for name, value in options.items() if name not in moved}
+    others = {name: value for name, value in content.items() if name not in ("env", "env_options")}
+    return {**others, "env_options": left, **moved}
 
 
 def with_training_data(words: Sequence[str]) -> list[str]:
@@ -81,7 +110,7 @@ def with_training_data(words: Sequence[str]) -> list[str]:
 
 def _taken(words: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
     """Return the options of the environment, and the other words."""
-    own, rest = _values(words, ("data", "reward", "tools"))
+    own, rest = _values(words, NAMES)
     for name in ("data", "reward"):
         if len(own[name]) > 1:
             raise ConfigError(f"--{name} takes one value, got {' '.join(own[name])[:100]}.")

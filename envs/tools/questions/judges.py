@@ -15,7 +15,7 @@ from turngym.envs.search.wide_match import normalise_wide
 from turngym.envs.tools.math_python.answers import PLAIN_NUMBER, require_comparison, same_answer
 from turngym.envs.tools.questions.reading import FileTask
 from turngym.errors import BrokenCode, ConfigError, UnknownName, nearest
-from turngym.loading import Wanted, load_object, split_place
+from turngym.loading import Wanted, load_object, require_call, split_place
 
 _NO_JUDGE = "none"
 """The judge that rewards nothing: rewards come from elsewhere."""
@@ -108,6 +108,7 @@ _OWN = Wanted("a reward", "a function reward(task, answer) that returns a number
 
 def _own(name: str) -> Judge:
     function: Callable[[FileTask, str], Any] = load_object(name, _OWN)
+    require_call(function, f"the reward {name}", "a task and an answer")
 
     def judge(task: FileTask, given: str) -> Grade:
         found = function(task, given)
@@ -163,6 +164,8 @@ def _require_answers(name: str, tasks: Iterable[FileTask]) -> None:
                 f"the task {task.id!r} has no answer, which the reward {name} compares with: add it, or pass your own "
                 "reward, path/to/file.py:function."
             )
+        if not all(map(str.strip, task.answers)):
+            raise ConfigError(f"an answer of the task {task.id!r} is empty, which no reply equals: leave it out.")
         if name == "numeric" and not all(map(last_number, task.answers)):
             raise ConfigError(f"an answer of the task {task.id!r} has no number, which the reward numeric reads.")
     if name == "math":

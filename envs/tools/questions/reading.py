@@ -119,10 +119,10 @@ def read_set(path: StrPath) -> TaskSet:
     place = _EXAMPLE_FILE if str(path) == EXAMPLE else Path(path).expanduser()
     try:
         state = place.stat()
-        if not place.is_file():
-            raise ConfigError(f"{path} is no file: pass a file of questions, one JSON object a line.")
     except (OSError, ValueError) as error:
         raise ConfigError(f"the file of questions {str(path)!r} cannot be read: {error}.") from error
+    if not place.is_file():
+        raise ConfigError(f"{path} is no file: pass a file of questions, one JSON object a line.")
     return _read(place.resolve(), state.st_mtime_ns, state.st_size)
 
 
@@ -253,6 +253,8 @@ class _Unreadable(Exception):
 def _object(line: bytes) -> dict[str, Any]:
     try:  # numbers stay as they are written, so that answers keep all of their digits
         content = _DECODER.decode(line.decode("utf8"))
+        if isinstance(content, dict) and content.get("metadata") is not None:
+            content["metadata"] = json.loads(line)["metadata"]
     except RecursionError:
         raise _Unreadable("expected one JSON object, got one that is nested too deep.") from None
     except ValueError as error:
@@ -260,16 +262,22 @@ def _object(line: bytes) -> dict[str, Any]:
         raise _Unreadable(f"expected one JSON object, got {shown!r}, which is no JSON ({str(error)[:200]}).") from None
     if not isinstance(content, dict):
         raise _Unreadable(f"expected one JSON object, got {_kind(content)}.")
-    if content.get("metadata") is not None:
-        content["metadata"] = json.loads(line)["metadata"]
     return content
+
+
+def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        name = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        raise ValueError(f"the key {name[:60]!r} is given twice")
+    return found
 
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number of JSON")
 
 
-_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_no_constant)
+_DECODER = json.JSONDecoder(object_pairs_hook=_table, parse_int=str, parse_float=str, parse_constant=_no_constant)
 
 
 def _task(content: Mapping[str, Any], id: str) -> FileTask:

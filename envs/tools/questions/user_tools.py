@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
 
 from turngym.errors import ConfigError
-from turngym.loading import Wanted, load_object
+from turngym.loading import Wanted, load_object, require_call
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 _WANTED = Wanted("a tool", "a function tool(text) that returns a text", callable)
@@ -49,10 +49,7 @@ def load_tools(places: Iterable[str], taken: Collection[str]) -> dict[str, UserT
         name = place.rpartition(":")[2]
         if not _NAME.fullmatch(name) or name in taken or name in found:
             raise ConfigError(f"the tool {place} needs a unique name of lower-case letters, digits and _: rename it.")
-        try:
-            inspect.signature(function).bind("text")
-        except (TypeError, ValueError) as error:
-            raise ConfigError(f"the tool {place} must take one text: {error}.") from error
+        require_call(function, f"the tool {place}", "one text")
         words = " ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split())
         found[name] = UserTool(function, words or f"calls {name} with the text")
     return found

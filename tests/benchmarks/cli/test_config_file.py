@@ -77,7 +77,19 @@ def test_another_method_or_environment_takes_none_of_the_options_of_the_first(tm
         ({"zzz": 3}, "{file} has no option 'zzz'. `turngym train --help-all` shows all options."),
         ({"rollout": {"groups": "many"}}, "rollout.groups of {file} must be a whole number of at least 1, got 'many'."),
         ({"seed": [1, 2]}, "seed of {file} must be a whole number, got [1, 2]."),
-        ({"rollout": 3}, "rollout of {file} must be a table of options."),
+        ({"rollout": 3}, "rollout of {file} must be a table of options, got 3."),
+        (
+            {"rollout": {"prompt": {"_kinds": 3}}},
+            "{file} has no option 'rollout.prompt._kinds'. Did you mean 'rollout.prompt.fit'?",
+        ),
+        ({"env_options": "low=3"}, "env_options of {file} must be a table of options, got 'low=3'."),
+        ({"model": "a\0b"}, "model of {file} must be text without NUL and lone surrogates, got 'a\\x00b'."),
+        ({"model": "a\ud800"}, "model of {file} must be text without NUL and lone surrogates, got 'a\\ud800'."),
+        (
+            {"algorithm_options": {"grpo": 3}},
+            "algorithm_options of {file} must be a table with a table of options for "
+            "each algorithm, got {{'grpo': 3}}.",
+        ),
         ({"seed": 1, "SEED": 2}, "{file} has no option 'SEED'. `turngym train --help-all` shows all options."),
         ({"rollout": {"group_size": 1, "group-size": 2}}, "rollout.group_size of {file} is given twice."),
         ({"resume": True}, "{file} has no option 'resume'. `turngym train --help-all` shows all options."),
@@ -101,6 +113,10 @@ def test_a_wrong_option_is_named_with_its_file(tmp_path: Path, content: dict[str
         ("run.yaml", "a: &x [1]\nb: *x", "aliases (*name) are not supported"),
         ("run.yaml", "env: !!python/object/apply:os.getcwd []", "could not determine a constructor"),
         ("run.json", "[" * 100_000, "run.json is no valid JSON: "),
+        ("run.json", '{"seed": 1, "seed": 2}', "the key 'seed' is given twice"),
+        ("run.yaml", "rollout: {groups: 1, groups: 2}", "the key 'groups' is given twice"),
+        ("run.toml", "env_options = {low = 2024-01-01}", "env_options.low of"),
+        ("run.yaml", "env_options: {low: !!set {a}}", "must be text, a number, true, false, a list or a table"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, name: str, content: str, message: str) -> None:
@@ -109,12 +125,20 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, name: str, conten
     assert message in str(error.value)
 
 
+@pytest.mark.parametrize("kind", RUN)
+def test_a_byte_order_mark_and_upper_case_do_not_matter(tmp_path: Path, kind: str) -> None:
+    file = file_with(tmp_path, f"\ufeff{RUN[kind]}", f"run.{kind.upper()}")
+    assert parse_train(["--config", file]) == parse_train(["--config", file_with(tmp_path, RUN[kind], f"run.{kind}")])
+
+
 def test_there_is_one_file(tmp_path: Path) -> None:
     for words in (["--config"], ["--config", "a.json", "--config", "b.json"]):
         with pytest.raises(ConfigError, match="--config takes one file"):
             parse_train(words)
     with pytest.raises(ConfigError, match=r"none\.json cannot be read"):
         parse_train(["--config", str(tmp_path / "none.json")])
+    with pytest.raises(ConfigError, match=r"holds neither options\.json nor config\.json"):
+        parse_train(["--config", str(tmp_path)])
 
 
 def test_yaml_without_its_package_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +195,10 @@ def test_questions_come_from_a_file_as_from_the_command_line(
     other = file_with(tmp_path, '{"question": "2 + 2?", "answer": "4"}\n' * 3, "other.jsonl")
     file = file_with(tmp_path, {"data": data, "reward": "exact", "tools": ["python"]}, "train.json")
     assert parse_train(["--config", file]) == parse_train(["--data", data, "--reward", "exact", "--tools", "python"])
-    assert parse_train(["--config", file, "--data", other]) == parse_train(["--data", other])
+    others = ["--data", other, "--reward", "exact", "--tools", "python"]
+    assert parse_train(["--config", file, "--data", other]) == parse_train(others)
+    folder = RunFolder.create(tmp_path / "run", parse_train(["--config", file])[0]).path
+    assert parse_train(["--config", str(folder), "--data", other])[0] == parse_train(others)[0]
     words = ["--env", "turngym/FrozenLake-v0"]
     assert parse_train(["--config", file, *words]) == parse_train(words)
     content = {"data": data, "option": {"max_turns": 2}, "split": "train", "agent": "random", "episodes": 1}
@@ -180,7 +207,19 @@ def test_questions_come_from_a_file_as_from_the_command_line(
         assert main(["eval", "--config", source, "--out", str(tmp_path / name)]) == 0
         options = json.loads((tmp_path / name / "config.json").read_text())["environments"][0]["options"]
         assert (options["data"], options["max_turns"], options["split"]) == (data, 2, "train")
+    words = ["--config", str(tmp_path / "first"), "--data", other, "--out", str(tmp_path / "third")]
+    assert main(["eval", *words]) == 0
+    options = json.loads((tmp_path / "third" / "config.json").read_text())["environments"][0]["options"]
+    assert (options["data"], options["max_turns"]) == (other, 2)
+    file = file_with(tmp_path, {"reward": "contains", "agent": "expert", "episodes": 1})
+    assert main(["eval", "--config", file, "--data", data, "--out", str(tmp_path / "fourth")]) == 0
+    options = json.loads((tmp_path / "fourth" / "config.json").read_text())["environments"][0]["options"]
+    assert (options["data"], options["reward"]) == (data, "contains")
     capsys.readouterr()
+    assert main(["eval", "--config", file, "turngym/FrozenLake-v0"]) == 2
+    assert "--reward is for questions of your own: pass --data FILE" in capsys.readouterr().err
+    assert main(["eval", "--config", file_with(tmp_path, {**content, "target": "turngym/FrozenLake-v0"})]) == 2
+    assert "has data and a target, which are two environments: leave one out." in capsys.readouterr().err
 
 
 def test_defaults_of_the_training_stay_where_a_file_says_nothing(tmp_path: Path) -> None:

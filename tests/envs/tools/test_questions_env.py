@@ -127,7 +127,10 @@ def test_a_reward_sees_metadata_and_may_return_any_number(own: Path) -> None:
         ({"tools": ("pyhton",)}, "tools has python and functions"),
         ({"tools": ("own.py:Loud",)}, "needs a unique name of lower-case letters, digits and _: rename it"),
         ({"tools": ("own.py:two",)}, "must take one text"),
-        ({"tools": ("own.py:absent",)}, "has no 'absent'"),
+        ({"tools": ("own.py:later",)}, "must be a plain function, got one with async or yield"),
+        ({"tools": ("own.py:absent",)}, "has no 'absent'. Did you mean"),
+        ({"reward": "own.py:two_texts"}, "own.py:two_texts must take a task and an answer: missing a required arg"),
+        ({"reward": "own.py:later"}, "must be a plain function, got one with async or yield"),
         ({"reward": "own.py:absent"}, "has no 'absent'"),
         ({"reward": "own.py:scor"}, "has no 'scor'. Did you mean 'score'"),
         ({"reward": "numerc"}, "Did you mean 'numeric'"),
@@ -139,6 +142,10 @@ def test_wrong_options_are_named(
     options: dict[str, Any], told: str, own: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(own)
+    with (own / "own.py").open("a") as file:
+        file.write(
+            "\n\nasync def later(task, answer=''):\n    return 1\n\n\ndef two_texts(task, answer, other):\n    pass\n"
+        )
     with pytest.raises((ConfigError, UnknownName), match=told):
         Questions(**{"data": "mine.jsonl", **options})
 
@@ -152,12 +159,19 @@ def test_windows_files_unicode_and_metadata_are_read(tmp_path: Path) -> None:
     assert (second.id, second.answers) == ("3", ()) and second.instruction.isprintable()
     for content, told in (
         ('[{"question": "a"}]', r"q.jsonl, line 1: expected one JSON object, got a list"),
+        ('{"question": "a", "answer": 1, "answer": 2}', "line 1: .*the key 'answer' is given twice"),
+        (f'{{"question": "a", "metadata": {{"n": {"9" * 5000}}}}}', "line 1: .*Exceeds the limit"),
         ('{"question": "a", "metadata": 3}', "line 1: metadata must be an object"),
         ('{"question": "a", "anwser": 3}', "line 1: there is no key 'anwser'. Did you mean 'answer'"),
     ):
         path.write_text(content)
         with pytest.raises(ConfigError, match=told):
             read_tasks(path)
+    with pytest.raises(ConfigError, match=f"^{tmp_path} is no file: pass a file"):
+        read_tasks(tmp_path)
+    path.write_text('{"question": "a", "answer": ["b", " "]}')
+    with pytest.raises(ConfigError, match="an answer of the task '1' is empty, which no reply equals: leave it out"):
+        Questions(str(path))
 
 
 def test_what_a_question_holds_is_its_identity(own: Path) -> None:
