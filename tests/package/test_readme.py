@@ -49,7 +49,7 @@ def test_every_command_is_shown_on_a_page() -> None:
 
 
 def test_it_is_short() -> None:
-    assert len(README.splitlines()) <= 150
+    assert len(README.splitlines()) <= 120
 
 
 def test_what_it_links_to_exists() -> None:
