@@ -7,12 +7,14 @@ pages in the repository are up to date.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import gallery
 import gymnasium
 import numpy as np
 from families import SHELVES, Family, Words, families, options_text, words_of
@@ -64,7 +66,8 @@ def page(family: Family) -> str:
     parts += ["## Options", *_options(words)]
     if is_played(family):
         parts += ["## Example", *_example(family)]
-    parts += ["## Measured", *_measured(family)]
+    measured = list(_measured(family))
+    parts += ["## Measured", *measured] if measured else []
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -82,13 +85,17 @@ def _needs(family: Family) -> Iterator[str]:
         )
 
 
-def _picture(family: Family) -> Iterator[str]:
+def has_picture(family: Family) -> bool:
+    """Return whether an environment draws itself."""
     if not is_played(family):
-        return
+        return False
     env = _make(family)
-    has_pictures = "rgb_array" in env.metadata["render_modes"]
     env.close()
-    if not has_pictures:
+    return "rgb_array" in env.metadata["render_modes"]
+
+
+def _picture(family: Family) -> Iterator[str]:
+    if not has_picture(family):
         return
     env = _make(family, render_mode="rgb_array")
     env.reset(seed=SEED)
@@ -240,7 +247,7 @@ def _measured_by_suites(family: Family) -> Iterator[str]:
         if label.partition(" ")[0] in family.playable() and {"expert", "random"} <= set(players)
     }
     if not rows:
-        yield "Not measured."
+        yield from _measured_random(family)
         return
     lines = ["| environment and options | expert | random | tasks |", "| --- | --- | --- | --- |"]
     for label, players in rows.items():
@@ -248,6 +255,18 @@ def _measured_by_suites(family: Family) -> Iterator[str]:
         lines.append(f"| `{label}` | {cells[0]} | {cells[1]} | {players['expert']['n_games']} |")
     yield "\n".join(lines)
     yield "Success rates on the `test` split with 95 % Wilson intervals."
+
+
+def _measured_random(family: Family) -> Iterator[str]:
+    """Yield success of random legal play, where nothing else is recorded."""
+    rows = {each: gallery.random_play()[each] for each in family.playable() if each in gallery.random_play()}
+    if rows:
+        lines = ["| id | random | episodes |", "| --- | --- | --- |"]
+        for env_id, row in rows.items():
+            share = _share({"value": row["random"], "n_games": row["episodes"]})
+            lines.append(f"| `{env_id}` | {share} | {row['episodes']} |")
+        yield "\n".join(lines)
+        yield "Success of random legal play with 95 % Wilson intervals (`benchmarks/studies/checks/no_skill.py`)."
 
 
 def _share(success: Mapping[str, Any]) -> str:
@@ -259,18 +278,51 @@ def _share(success: Mapping[str, Any]) -> str:
     return f"{success['value']:.1%} [{low:.1%}, {high:.1%}]"
 
 
-def index(found: list[Family]) -> str:
-    """Return the table of contents."""
-    parts = ["# Environments", "Generated from the classes, recorded episodes and measured figures."]
-    for shelf, heading in SHELVES.items():
-        rows = [family for family in found if family.shelf == shelf]
-        lines = ["| page | ids | description |", "| --- | --- | --- |"]
-        for family in rows:
-            ids = ", ".join(f"`{each.removeprefix('turngym/')}`" for each in family.playable())
-            summary = words_of(family.kind()).summary
-            lines.append(f"| [{family.title}]({family.slug}.md) | {ids} | {summary} |")
-        parts += [f"## {heading}", "\n".join(lines)]
-    return "\n\n".join(parts) + "\n"
+def text_picture(family: Family) -> str:
+    """Return the picture of a game of text: what a player sees first, or how to make it where it is not played here."""
+    if not is_played(family):
+        return gallery.text_picture(f'>>> env = turngym.make(\n...     "{next(iter(family.playable()))}")')
+    turns = "".join(_example(family)).partition("```text\n")[2]
+    marks = {"[observation]\n": "", "[action]\n": "> "}
+    for mark, shown in marks.items():
+        turns = turns.replace(mark, shown)
+    return gallery.text_picture(
+        re.sub(r"^\[reward .*\]\n|^\[terminated.*|^\[\d+ turns.*|^`+$", "", turns, flags=re.MULTILINE)
+    )
+
+
+def _facts(family: Family) -> Iterator[str]:
+    """Yield the lines of a card: turn limit, and measured success of random play and the expert."""
+    first = next(iter(family.playable()))
+    if is_played(family):
+        env = _make(family)
+        yield f"at most {env.max_turns} turns"
+        env.close()
+    if first in figures()["games"]:
+        row = figures()["games"][first]
+        rates = {player: row[player]["success"] for player in ("random", "expert")}
+    else:
+        labels = {label.partition(" ")[0]: players for label, players in reversed(list(suite_figures().items()))}
+        rates = {player: row["value"] for player, row in labels.get(first, {}).items()}
+        if "random" not in rates and first in gallery.random_play():
+            rates["random"] = gallery.random_play()[first]["random"]
+    names = {"random": "random play", "expert": "expert"}
+    for player in names:
+        if player in rates:
+            yield f"{names[player]} {rates[player]:.0%}"
+
+
+def gallery_pages(found: list[Family]) -> dict[Path, str]:
+    """Return the gallery with the pictures that it draws."""
+    texts: dict[Path, str] = {}
+    cards: dict[str, list[str]] = {shelf: [] for shelf in SHELVES}
+    for family in found:
+        picture = f"{family.slug}.png"
+        if not has_picture(family):
+            picture = f"{family.slug}.svg"
+            texts[PAGES / "pictures" / picture] = text_picture(family)
+        cards[family.shelf].append(gallery.card(family, picture, _facts(family)))
+    return {PAGES / "index.md": gallery.page(cards), **texts}
 
 
 def main(words: list[str]) -> int:
@@ -282,7 +334,7 @@ def main(words: list[str]) -> int:
         print(f"no family named {unknown[0]}; there are: {', '.join(sorted(known))}")
         return 2
     wanted = {PAGES / f"{family.slug}.md": family for family in found if not names or family.name in names}
-    texts = {path: page(family) for path, family in wanted.items()} | {PAGES / "index.md": index(found)}
+    texts = {path: page(family) for path, family in wanted.items()} | gallery_pages(found)
     if "--check" in words:
         return stale(texts, "docs/generator/environments.py", PAGES)
     PAGES.mkdir(parents=True, exist_ok=True)
