@@ -20,12 +20,15 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 
+_ARXIV = re.compile(r"(?<!\[)\barXiv (\d{4}\.\d{4,5})\b")
+
 
 def _first(*candidates: str) -> str:
     return next((each for each in candidates if (ROOT / each).exists()), candidates[0])
 
 
 PACKAGES = ("turngym", "turngym.envs", "turngym.wrappers", "turngym.agents", "turngym.trainers", "turngym.benchmarks")
+API = "reference/api/"
 METHODS = "trainers/algorithms"
 REWARD_MODELS = "trainers/reward_models"
 INTEGRATIONS = _first("trainers/integrations", "trainers/integrations")
@@ -75,6 +78,7 @@ def rewritten(source: str, target: str, text: str, known: dict[str, str], pictur
             return f"{label} (`{place}`)" if label.strip("`") != place else f"`{place}`"
         return f"{mark}[{label}]({new}{anchor or ''})"
 
+    text = _ARXIV.sub(r"[arXiv \1](https://arxiv.org/abs/\1)", text)
     return _LINK.sub(link, _with_space_before_lists(text))
 
 
@@ -91,31 +95,31 @@ def _with_space_before_lists(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def api() -> str:
-    """Return the page of the public names of every package."""
-    parts = ["# Python API", "The public names, by package. Everything else may change without notice."]
+def api() -> dict[str, str]:
+    """Return the pages of the public names: one of each package, and a table of them."""
+    rows = ["| module | names |", "| --- | --- |"]
+    texts = {}
     for package in PACKAGES:
         source = ROOT.joinpath("turngym", *package.split(".")[1:], "__init__.py").read_text("utf8")
-        listed = (
-            next(
-                node.value
-                for node in ast.parse(source).body
-                if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"
-            )
-            if "__all__" in source
-            else ast.List([])
-        )
+        listed: ast.expr = ast.List([])
+        for node in ast.parse(source).body:
+            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
+                listed = node.value
         names = [name for name in ast.literal_eval(listed) if not name.startswith("_")]
         members = "\n".join(f"        - {name}" for name in names)
-        parts.append(f"## {package}\n\n::: {package}\n    options:\n      members:\n{members}")
-    return "\n\n".join(parts) + "\n"
+        texts[f"{API}{package}.md"] = f"# {package}\n\n::: {package}\n    options:\n      members:\n{members}\n"
+        links = ", ".join(f"[{name}](api/{package}.md#{package}.{name})" for name in names)
+        rows.append(f"| [{package}](api/{package}.md) | {links} |")
+    intro = "# Python API\n\nThe public names, by module. Everything else may change without notice."
+    return {"reference/api.md": intro + "\n\n" + "\n".join(rows) + "\n", **texts}
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages and images that are next to the code."""
     known = pages()
     pictures: set[str] = set()
-    files.append(File.generated(config, "reference/api.md", content=api()))
+    for target, content in api().items():
+        files.append(File.generated(config, target, content=content))
     for source, target in known.items():
         text = rewritten(source, target, (ROOT / source).read_text("utf8"), known, pictures)
         files.append(File.generated(config, target, content=text))
@@ -126,6 +130,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Lead the links of the documentation's own pages, which are right in a clone, to the site's pages."""
+    if page.file.src_uri.startswith("reference/"):
+        page.meta.setdefault("search", {"boost": 0.2})  # guides are found first
     source = f"docs/{page.file.src_uri}"
     if not (ROOT / source).is_file():
         return markdown
@@ -146,7 +152,10 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
         "Integrations": _menu(targets, "integrations/"),
     }
     menus["Methods"].append({"Results": _menu(targets, "results/")})
+    modules: list[Any] = [{package: f"{API}{package}.md"} for package in PACKAGES]
     for section in config.nav or []:
+        if "Reference" in section:
+            section["Reference"].append({"Modules": modules})
         for name in section:
             section[name] = menus.get(name, section[name])
     return config

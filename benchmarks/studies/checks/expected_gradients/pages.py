@@ -14,7 +14,6 @@ RESULT = RESULTS / "bias.json"
 PAGES = ROOT / "trainers" / "algorithms"
 BEGIN = "<!-- python benchmarks/studies/checks/bias.py --pages writes this -->\n"
 END = "<!-- end of expected gradient -->\n"
-BEFORE = "**Settings.**"
 
 _CLASSES = {
     "unbiased": "Unbiased",
@@ -115,14 +114,12 @@ def _overview(content: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _page_with(text: str, block: str) -> str:
-    """Return a page with its block replaced, or inserted above the settings."""
+def _page_with(text: str, block: str, *, is_last: bool) -> str:
+    """Return a page with its block replaced where it is, or moved to the end."""
     whole = f"{BEGIN}\n{block}\n{END}"
-    if BEGIN in text:
-        before, _, rest = text.partition(BEGIN)
-        return before + whole + rest.partition(END)[2]
-    before, mark, rest = text.partition(BEFORE)
-    return f"{before}{whole}\n{mark}{rest}"
+    before, _, rest = text.partition(BEGIN)
+    after = rest.partition(END)[2]
+    return f"{before}{after.lstrip()}".rstrip() + f"\n\n{whole}" if is_last else before + whole + after
 
 
 def pages() -> dict[Path, str]:
@@ -130,7 +127,10 @@ def pages() -> dict[Path, str]:
     content = json.loads(RESULT.read_text("utf8"))
     blocks = {PAGES / f"{name}.md": section(found) for name, found in content["methods"].items()}
     blocks[PAGES / "README.md"] = _overview(content)
-    return {path: _page_with(path.read_text("utf8"), block) for path, block in blocks.items()}
+    return {
+        path: _page_with(path.read_text("utf8"), block, is_last=path.name != "README.md")
+        for path, block in blocks.items()
+    }
 
 
 def write_pages() -> None:
