@@ -11,6 +11,7 @@ from turngym.agents.chat import Note
 from turngym.agents.usage import Usage
 from turngym.arithmetic import float_sum
 from turngym.columns import Value
+from turngym.display import data_frame, html_table
 
 TruncationReason: TypeAlias = Literal["", "environment", "context", "fault"]
 """Reason for truncation: the environment (mostly the turn limit), a prompt that does not fit, or a fault."""
@@ -164,3 +165,26 @@ class Trajectory:
     def reward_sum(self) -> float:
         """The undiscounted return of the episode, from its reset on."""
         return float_sum(turn.reward for turn in (*self.earlier_turns, *self.turns))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the turns as rows of a table."""
+        return [
+            {
+                "turn": number,
+                "observation": turn.observation,
+                "completion": turn.completion,
+                "action": turn.action,
+                "reward": turn.reward,
+                "action_is_valid": turn.action_is_valid,
+            }
+            for number, turn in enumerate(self.turns)
+        ]
+
+    def to_frame(self) -> Any:
+        """Return the turns as a data frame of polars or pandas."""
+        return data_frame(self.rows())
+
+    def _repr_html_(self) -> str:
+        end = {1: "solved", 0: "not solved"}.get(self.success, "unfinished")
+        title = f"{self.env_id}, seed {self.spec.seed}: {end} after {len(self.turns)} turns, score {self.score:g}"
+        return html_table(title, self.rows())

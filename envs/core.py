@@ -16,6 +16,7 @@ import gymnasium
 import numpy as np
 
 from turngym.columns import valid_columns
+from turngym.display import html_text
 from turngym.envs.instances import canonical_text, instance_hash, split_of
 from turngym.envs.snapshots import SnapshotEnv
 from turngym.envs.spaces import Unicode
@@ -285,6 +286,10 @@ class TextEnv(SnapshotEnv[ObsT]):
     def render_text(self) -> str:
         """Return the text that ``render`` shows."""
         return str(self._observation)
+
+    def _repr_html_(self) -> str:
+        shown = "not reset yet" if self._observation is None else self.render_text()
+        return html_text(self.env_id or type(self).__name__, shown)
 
     def expert_action(self) -> str:
         """Return a solver's next action.

@@ -62,9 +62,9 @@ def _table(found: Comparison) -> Table:
     title = escape(printable(f"{found.suite}: {found.metric}{unit}"))
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     names = found.names if found.names[0] != found.names[1] else ("the first", "the second")
-    table.add_column("environment", overflow="fold", min_width=min(28, max(map(len, found.environments)) - 8))
+    table.add_column("environment", overflow="fold", min_width=13)
     for name in names:
-        table.add_column(escape(printable(name)), justify="right", overflow="fold", max_width=12)
+        table.add_column(escape(printable(name)), justify="right", overflow="fold", max_width=9)
     for name in ("change", "95 % interval", "tasks +/-"):
         table.add_column(name, justify="right", no_wrap=True)
     for label, each in found.environments.items():

@@ -195,7 +195,7 @@ def with_config(argv: Sequence[str]) -> list[str]:
         ConfigError: The file cannot be read, or has a wrong option.
     """
     file, rest = take_config(argv)
-    return rest if file is None else [*words_of(read_config(file), rest, str(file)), *rest]
+    return rest if file is None else [*words_of(read_config(file, "train"), rest, str(file)), *rest]
 
 
 def words_of(content: Mapping[str, Any], argv: Sequence[str], owner: str) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from turngym.agents.intervals import (
@@ -22,8 +23,11 @@ from turngym.agents.intervals import (
 from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.prompting.styles import PLAIN
 from turngym.arithmetic import float_sum
+from turngym.benchmarks.evaluation.plan import Plan
+from turngym.benchmarks.evaluation.records import Evaluation, configuration, metadata, results
 from turngym.benchmarks.evaluation.submission import Submission, load_submission
 from turngym.benchmarks.statistics.estimates import as_json, equal_weight_mean
+from turngym.display import data_frame, html_table, html_text
 from turngym.errors import ConfigError
 from turngym.types import StrPath
 
@@ -100,14 +104,39 @@ class Comparison:
             "prompts": {name: list(pair) for name, pair in self.prompts.items()},
         }
 
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the differences as rows of a table, one for each environment and metric."""
+        return [
+            {
+                "environment": label,
+                "metric": metric,
+                "first": found.first[metric],
+                "second": found.second[metric],
+                "difference": estimate.value,
+                "low": None if estimate.no_interval else estimate.low,
+                "high": None if estimate.no_interval else estimate.high,
+            }
+            for label, found in {**self.environments, "mean": self.overall}.items()
+            for metric, estimate in found.metrics.items()
+        ]
 
-def compare(first: Submission | StrPath, second: Submission | StrPath) -> Comparison:
-    """Compare two submissions, or their folders, on the same tasks; differences are those of the second to the first.
+    def to_frame(self) -> Any:
+        """Return the differences as a data frame of polars or pandas."""
+        return data_frame(self.rows())
+
+    def _repr_html_(self) -> str:
+        rows = [row for row in self.rows() if row["metric"] == self.metric]
+        table = html_table(f"{self.suite}: {self.names[0]} and {self.names[1]}", rows)
+        return table + html_text("", verdict(self))
+
+
+def compare(first: Evaluation | Submission | StrPath, second: Evaluation | Submission | StrPath) -> Comparison:
+    """Compare two evaluations, as returned or by folder, on the same tasks; differences are second minus first.
 
     Raises:
         ConfigError: They did not play the same tasks under the same rules, or a folder holds no valid submission.
     """
-    first, second = (each if isinstance(each, Submission) else load_submission(each) for each in (first, second))
+    first, second = map(_submission, (first, second))
     _require_same_tasks(first, second)
     metric = str(first.config["suite"]["metric"])
     environments = {
@@ -118,6 +147,27 @@ def compare(first: Submission | StrPath, second: Submission | StrPath) -> Compar
     overall = _overall(list(environments.values()))
     prompts = _prompt_differences(first, second)
     return Comparison(str(first.config["suite"]["name"]), metric, names, environments, overall, prompts)
+
+
+def _submission(played: Evaluation | Submission | StrPath) -> Submission:
+    """Return an evaluation with what its folder would hold."""
+    if isinstance(played, Submission):
+        return played
+    if not isinstance(played, Evaluation):
+        return load_submission(played)
+    found = played.result
+    rows = tuple(row for each in found.results for row in each.episodes)
+    rules = {row["label"]: row["ruleset_hash"] for row in rows}
+    config = configuration(
+        Plan(found.suite, tuple(map(tuple, played.seeds)), played.repeats),
+        played.agent_name,
+        played.agent,
+        played.settings,
+        played.execution,
+        [rules.get(entry.label, "") for entry in found.suite.entries],
+    )
+    about = metadata(played.agent_name, played.agent, played.started)
+    return Submission(Path(played.agent_name), about, config, results(played), rows, None)
 
 
 def _require_same_tasks(first: Submission, second: Submission) -> None:

@@ -18,6 +18,7 @@ from turngym.benchmarks.evaluation.plan import Execution, make_plan
 from turngym.benchmarks.evaluation.records import Evaluation
 from turngym.benchmarks.evaluation.run import EvaluationRun, Watcher
 from turngym.benchmarks.suites import SUITES, Suite, find_suite, single_suite
+from turngym.display import data_frame
 from turngym.envs.own import find_spec
 from turngym.errors import ConfigError
 from turngym.types import StrPath
@@ -102,6 +103,18 @@ def evaluate(
     ).run()
 
 
+class Episodes(list[Trajectory]):
+    """Episodes in the order of their tasks."""
+
+    def to_frame(self) -> Any:
+        """Return the turns of all episodes as a data frame of polars or pandas."""
+        return data_frame(
+            {"episode": number, "seed": each.spec.seed, **row}
+            for number, each in enumerate(self)
+            for row in each.rows()
+        )
+
+
 def rollout(
     env: str,
     agent: str | Agent,
@@ -114,7 +127,7 @@ def rollout(
     backend: str = "sync",
     schedule: Schedule | None = None,
     **settings: Any,
-) -> list[Trajectory]:
+) -> Episodes:
     """Play episodes on distinct tasks and return them with all turns.
 
     Args:
@@ -149,7 +162,7 @@ def rollout(
         seed=seed,
         wrappers=wrappers,
     )
-    return episodes_played
+    return Episodes(episodes_played)
 
 
 def _fitting(player: Agent) -> Schedule:

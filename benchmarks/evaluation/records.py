@@ -33,6 +33,7 @@ from turngym.benchmarks.evaluation.scoring import verifier_usage
 from turngym.benchmarks.statistics.estimates import as_json
 from turngym.benchmarks.statistics.normalised import normalised_mean
 from turngym.benchmarks.suites import SuiteEntry, SuiteResult
+from turngym.display import data_frame, html_table, plain
 
 _PACKAGES = ("turngym", "gymnasium", "numpy", "torch", "transformers")
 _FORMAT = 1
@@ -80,6 +81,23 @@ class Evaluation:
     def as_json(self) -> dict[str, Any]:
         """Return the content of ``results.json``."""
         return results(self)
+
+    def to_frame(self) -> Any:
+        """Return the episodes as a data frame of polars or pandas, one row each."""
+        return data_frame(plain(record) for result in self.result.results for record in result.episodes)
+
+    def _repr_html_(self) -> str:
+        metric = self.result.suite.metric
+        found = {
+            entry.label: getattr(each, metric)
+            for entry, each in zip(self.result.suite.entries, self.result.results, strict=True)
+        }
+        found |= {"mean": self.mean} if len(found) > 1 else {}
+        rows = [
+            {"environment": label, metric: each.value, "95 % low": each.low, "95 % high": each.high}
+            for label, each in found.items()
+        ]
+        return html_table(f"{self.agent_name} on {self.result.suite.name}", rows)
 
 
 def metadata(agent_name: str, agent: Agent, started: str) -> dict[str, Any]:

@@ -1,13 +1,23 @@
 """``turngym.evaluate``, ``rollout``, ``compare`` and ``train``: the commands from Python."""
 
+import dataclasses
+import html
 import json
+import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import gymnasium
 import pytest
 
 import turngym
+from turngym.__main__ import main
+from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.benchmarks.cli.train import parse_train
+from turngym.benchmarks.evaluation.comparison import METRICS
+from turngym.errors import MissingExtra
 from turngym.trainers.records.run_folder import RunFolder
 
 TINY = {
@@ -50,6 +60,66 @@ def test_results_are_compared_by_folder(tmp_path: Path) -> None:
     assert found.names == ("random", "expert") and found.overall.second["success"] == 1
 
 
+def test_results_are_compared_as_returned_or_by_folder(tmp_path: Path) -> None:
+    first = turngym.evaluate("turngym/FrozenLake-v0", "random", episodes=5)
+    second = turngym.evaluate("turngym/FrozenLake-v0", "expert", episodes=5, out=tmp_path / "expert")
+    found = turngym.compare(first, second)
+    assert found == turngym.compare(first, tmp_path / "expert") and found.overall.second["success"] == 1
+    other = turngym.evaluate("turngym/FrozenLake-v0", "random", episodes=4)
+    with pytest.raises(turngym.ConfigError, match="did not play the same tasks"):
+        turngym.compare(other, second)
+
+
+class Frame:
+    """Stands for the class of a package that may be absent here."""
+
+    def __init__(self, data: dict[str, list[Any]], **more: Any) -> None:
+        self.data, self.more = data, more
+
+
+@pytest.mark.parametrize(("package", "more"), [("polars", {"strict": False}), ("pandas", {})])
+def test_results_become_data_frames(package: str, more: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType(package)
+    module.__dict__.update(DataFrame=Frame, __spec__=ModuleSpec(package, None))
+    monkeypatch.setitem(sys.modules, package, module)
+    first, second = (turngym.evaluate("turngym/FrozenLake-v0", name, episodes=5) for name in ("random", "expert"))
+    frame = second.to_frame()
+    assert isinstance(frame, Frame) and frame.more == more and frame.data["success"] == [1] * 5
+    differences = turngym.compare(first, second).to_frame().data
+    assert differences["environment"][-1] == "mean" and set(differences["metric"]) == set(METRICS)
+    episodes = turngym.rollout("turngym/FrozenLake-v0", "expert", episodes=2)
+    turns = episodes.to_frame().data
+    assert turns["action"] == [turn.action for episode in episodes for turn in episode.turns]
+    assert set(turns["episode"]) == {0, 1} and episodes[0].to_frame().data["turn"][0] == 0
+
+
+def test_data_frames_without_a_package_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in ("polars", "pandas"):
+        monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtra, match="pip install polars"):
+        turngym.rollout("turngym/FrozenLake-v0", "expert").to_frame()
+
+
+ATTACK = "<script>alert(1)</script><img src=x onerror=alert(1)>"
+
+
+def test_notebooks_show_results_without_running_texts_in_them() -> None:
+    env = gymnasium.make("turngym/FrozenLake-v0").unwrapped
+    assert isinstance(env, turngym.TextEnv)
+    assert "not reset yet" in env._repr_html_()
+    observation, _ = env.reset(seed=1)
+    assert html.escape(str(observation).splitlines()[-1]) in env._repr_html_()
+    turn = Turn(ATTACK, "", ATTACK, ATTACK)
+    episode = Trajectory(EpisodeSpec(0, 1), ATTACK, turns=[turn])
+    shown = episode._repr_html_()
+    assert shown.count(html.escape(ATTACK)) == 4 and "<script" not in shown and "<img" not in shown
+    played = turngym.evaluate("turngym/FrozenLake-v0", "random", episodes=3)
+    bad = dataclasses.replace(played, agent_name=ATTACK)
+    assert "turngym/FrozenLake-v0" in played._repr_html_() and "<script" not in bad._repr_html_()
+    compared = turngym.compare(bad, played)._repr_html_()
+    assert "<td>" in compared and "<script" not in compared and html.escape(ATTACK) in compared
+
+
 def test_training_takes_the_options_of_the_command_over_those_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "run.json"
     file.write_text(json.dumps({**TINY, "iterations": 9}))
@@ -61,3 +131,21 @@ def test_training_takes_the_options_of_the_command_over_those_of_a_file(tmp_path
 def test_a_wrong_option_of_training_is_named() -> None:
     with pytest.raises(turngym.ConfigError, match=r"has no option 'itrations'\. Did you mean 'iterations'"):
         turngym.train(itrations=3)
+
+
+def test_the_table_of_a_comparison_fits_80_columns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for agent in ("random", "expert"):
+        turngym.evaluate("turngym/BernoulliBandit-v0", agent, episodes=30, out=tmp_path / agent, num_envs=8)
+    names = {name: f"scripted agent with a long name {name}" for name in ("random", "expert")}
+    for agent, name in names.items():
+        file = tmp_path / agent / "metadata.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"name": name}))
+    assert main(["compare", str(tmp_path / "random"), str(tmp_path / "expert")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    table = "\n".join(lines[: next(n for n, line in enumerate(lines) if "better" in line or "difference" in line)])
+    assert max(map(len, table.splitlines())) <= 80 and "…" not in table
+    for column in ("environment", "change", "95 % interval", "tasks +/-"):
+        assert column in table

@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from turngym.agents.models.loading import LanguageModel, chosen_device, load_model
 from turngym.agents.models.quantized import Quantize
+from turngym.display import data_frame, plain
 from turngym.errors import ConfigError, RunStopped, TurngymError
 from turngym.terminal.console import Console
 from turngym.trainers.core.algorithm import Algorithm
@@ -64,6 +65,10 @@ class JobResult:
     path: Path
     report: Path
     finished: bool
+
+    def to_frame(self) -> Any:
+        """Return the metrics of the iterations as a data frame of polars or pandas."""
+        return data_frame(plain(record) for record in RunFolder(self.path).metrics())
 
 
 Watch: TypeAlias = Callable[[LanguageModel, Mapping[str, Any]], None]

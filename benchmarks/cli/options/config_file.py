@@ -16,6 +16,7 @@ from turngym.benchmarks.cli.options.usage import suggestion
 from turngym.errors import ConfigError, MissingExtra
 from turngym.options import OptionError, UnknownOption, kind_of
 from turngym.storage.files import read_text, write_json
+from turngym.storage.folders import Kind, require_kind
 from turngym.text import valid_text
 
 WRITTEN = "options.json"
@@ -23,6 +24,7 @@ WRITTEN = "options.json"
 NOT_IN_FILES = ("config", "resume", "json")
 """Options that concern a single call of a command."""
 _BYTE_ORDER_MARK = "\ufeff"
+_KINDS: Mapping[str, Kind] = {"train": "training run", "eval": "evaluation", "tournament": "tournament"}
 _EXPONENT = re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+")
 
 
@@ -54,14 +56,19 @@ def is_given(argv: Sequence[str], *names: str) -> bool:
     return any(word.partition("=")[0].replace("_", "-") in options for word in argv)
 
 
-def read_config(path: Path) -> dict[str, Any]:
+def read_config(path: Path, command: str) -> dict[str, Any]:
     """Return the content of a YAML, TOML or JSON file, or of the settings in the folder of a run.
 
+    Args:
+        path: The file or folder.
+        command: The command whose options they are.
+
     Raises:
-        ConfigError: It cannot be read, or holds no table.
+        ConfigError: It cannot be read, holds no table, or is the folder of another command's run.
         MissingExtra: It is YAML, and PyYAML is not installed.
     """
     if path.is_dir():
+        require_kind(path, _KINDS[command])
         path = path / WRITTEN if (path / WRITTEN).is_file() else path / "config.json"
         if not path.exists():
             raise ConfigError(f"{path.parent} holds neither {WRITTEN} nor config.json: pass a file or a run's folder.")

@@ -53,7 +53,7 @@ def with_data(words: Sequence[str]) -> list[str]:
 def _of_file(words: Sequence[str]) -> list[str]:
     """Return the options of data in the file of ``--config`` as words, without those that the command line sets."""
     file, rest = take_config(words)
-    content = {} if file is None else read_config(file)
+    content = {} if file is None else read_config(file, "eval")
     data, target = content.get("data"), content.get("target")
     if not data and not is_given(rest, "data"):
         data_options("", content.get("reward", ""), content.get("tools", ()))

@@ -68,7 +68,7 @@ def _from_file(kind: Any, file: Path, argv: Sequence[str], command: str) -> Any:
     values: dict[str, Any] = {}
     for field in dataclasses.fields(kind):
         values[field.name] = tyro.MISSING if field.default is dataclasses.MISSING else field.default
-    for name, value in checked(read_config(file), hints, str(file), command).items():
+    for name, value in checked(read_config(file, command), hints, str(file), command).items():
         if not is_given(argv, name):  # the parser would append to a list
             values[name] = as_pairs(value) if isinstance(value, dict) else value
     return relaxed(kind)(**values)

@@ -164,6 +164,15 @@ def test_an_evaluation_is_repeated_from_its_folder(tmp_path: Path, capsys: pytes
     assert main(["verify", str(tmp_path / "second")]) == 0
 
 
+def test_the_folder_of_another_command_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "evaluation"
+    assert main(["eval", "turngym/FrozenLake-v0", "--agent", "random", "--episodes", "1", "--out", str(folder)]) == 0
+    for command in ("train", "tournament"):
+        capsys.readouterr()
+        assert main([command, "--config", str(folder)]) == 2
+        assert f"{folder} is the folder of an evaluation, not of a t" in capsys.readouterr().err
+
+
 def test_options_of_an_evaluation_override_those_of_its_file(tmp_path: Path) -> None:
     content = {"agent": "random", "prompt": {"history": 3}, "option": {"view": "grid"}, "baselines": True}
     file = file_with(tmp_path, content)
