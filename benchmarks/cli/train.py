@@ -109,7 +109,7 @@ def main(argv: Sequence[str]) -> int:
         from turngym.trainers.engine.ranks.launch import is_first_here
         from turngym.trainers.loop.job import train
         from turngym.trainers.records.run_folder import RunFolder
-        from turngym.trainers.report.attention import look_at
+        from turngym.trainers.report.explanation import look_at
         from turngym.trainers.report.findings import read_run
         from turngym.trainers.report.headline import control_sentence
         from turngym.trainers.settings.presets import preset_sentence
@@ -133,9 +133,10 @@ def main(argv: Sequence[str]) -> int:
         folder = RunFolder.open(result.path)
         console.print(f"report: {result.report}", markup=False, soft_wrap=True)
         mode = shown_mode(folder, folder.config())
-        for sentence in look_at(folder.metrics()):
+        run = read_run(folder)
+        for sentence in (result.explanation, *look_at(run)):
             console.print(sentence, markup=False, soft_wrap=True)
-        if against := control_sentence(read_run(folder), mode):
+        if against := control_sentence(run, mode):
             console.print(against, markup=False, soft_wrap=True)
         console.print(f"{result_sentence(folder, mode)} Evaluate the model with:", markup=False, soft_wrap=True)
         console.print(f"  {evaluation_command(folder, folder.config(), mode)}", markup=False, soft_wrap=True)

@@ -25,7 +25,6 @@ from turngym.envs.tools.questions.reading import FileTask
 from turngym.envs.vector.slots.fitting import finite_reward, valid_table
 from turngym.errors import BrokenCode, ConfigError, NotFinite, TurngymError
 from turngym.trainers.core.finite import screen_rewards
-from turngym.trainers.report.attention import look_at
 from turngym.trainers.report.curve import curve_points
 from turngym.trainers.report.findings import series
 from turngym.trainers.reward_models.base.recordings import read_trajectories
@@ -134,7 +133,7 @@ def test_a_verdict_is_none_at_all(value: int) -> None:
 def test_files_with_one_are_shown_and_read(tmp_path: Path) -> None:
     assert viewed(10**400) is None
     records = [{"iteration": 0, "turns_total": 64, "x": 10**400, "rollout/faults": 10**400}]
-    assert series(records, "x") == [] and curve_points(records, "x") == [] and look_at(records) == []
+    assert series(records, "x") == [] and curve_points(records, "x") == []
     with pytest.raises(ConfigError, match="effect must be the smallest difference"):
         plan_of("mine", {"arms": {"a": "--algorithm ppo"}, "effect": 10**400})
     row = {"env": "a", "success": 0, "score": 10**400, "final_observation": "", "turns": []}

@@ -45,6 +45,8 @@ from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.records.unwritten import folder_of_ranks
 from turngym.trainers.report.curve import write_curve
 from turngym.trainers.report.diagnosis import diagnose, is_out_of_memory
+from turngym.trainers.report.explanation import explanation
+from turngym.trainers.report.findings import read_run
 from turngym.trainers.report.run import write_report
 from turngym.trainers.settings.config import EMBEDDED, TrainConfig
 from turngym.trainers.settings.precision import DTYPES, chosen_precision
@@ -60,11 +62,13 @@ class JobResult:
         path: The run folder.
         report: The report page.
         finished: False if the run was interrupted; ``--resume`` continues it.
+        explanation: What happened to success, and the likely cause if it did not rise, in one sentence.
     """
 
     path: Path
     report: Path
     finished: bool
+    explanation: str
 
     def to_frame(self) -> Any:
         """Return the metrics of the iterations as a data frame of polars or pandas."""
@@ -202,16 +206,16 @@ class _Job:
         finally:
             if control is not None:
                 control.stop()
-        report = Path(self.ranks.on_first(lambda: self.write_up(finished)))
-        return JobResult(self.folder.path, report, finished)
+        report, words = self.ranks.on_first(lambda: self.write_up(finished))
+        return JobResult(self.folder.path, Path(report), finished, words)
 
-    def write_up(self, finished: bool) -> str:
-        """Write curve and report, and return where the report is."""
+    def write_up(self, finished: bool) -> tuple[str, str]:
+        """Write curve and report, and return where the report is, with the explanation of the run."""
         write_curve(self.folder)
         report = write_report(self.folder)
         if finished:
             (self.folder.path / "done").touch()
-        return str(report)
+        return str(report), explanation(read_run(self.folder))
 
     def rollouts_of(self, model: LanguageModel, trainer: Trainer) -> AbstractContextManager[RolloutSampler]:
         """Return the context in which the policy generates as the settings say; evaluations are outside of it."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from turngym.agents.episodes.evaluate import EvaluationResult
 from turngym.trainers.core.wording import UNKNOWN, counted, number, percent, signed, unbroken, with_interval
-from turngym.trainers.report.attention import look_at
+from turngym.trainers.report.explanation import explanation, look_at
 from turngym.trainers.report.findings import (
     MODES,
     RunData,
@@ -44,7 +44,8 @@ def page(run: RunData, picture: bytes | None) -> str:
         subtitle=subtitle(run),
         window=f"{title}: {run.name}",
         headline=headline_of(run),
-        attention=look_at(run.metrics),
+        explanation=explanation(run),
+        attention=look_at(run),
         picture="" if picture is None else base64.b64encode(picture).decode(),
         evaluations=[_evaluation_row(run, stage, mode) for mode in MODES for stage in POLICIES],
         differences=[_difference_row(run, stage, mode) for mode in MODES for stage in ("before", "control")],

@@ -12,6 +12,7 @@ from turngym.envs.multiagent.registration import is_game
 from turngym.trainers.core.wording import counted, percent
 from turngym.trainers.loop.tasks.task import EVALUATION_SLOTS
 from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.report.explanation import explanation
 from turngym.trainers.report.findings import read_run
 from turngym.trainers.settings.config import TrainConfig
 
@@ -63,6 +64,7 @@ def result_as_json(folder: RunFolder, finished: bool) -> dict[str, Any]:
     return {
         "run_dir": str(folder.path),
         "finished": finished,
+        "explanation": explanation(read_run(folder)),
         "preset": {"name": config.preset, "reason": config.preset_reason},
         "iterations": len(folder.metrics()),
         "evaluations": folder.evaluations(),
