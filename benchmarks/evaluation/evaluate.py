@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from turngym.agents.core import Agent, EagerAgent
 from turngym.agents.episodes.evaluate import evaluate as evaluate_env
@@ -21,7 +22,27 @@ from turngym.benchmarks.suites import SUITES, Suite, find_suite, single_suite
 from turngym.display import data_frame
 from turngym.envs.own import find_spec
 from turngym.errors import ConfigError
+from turngym.options import Amount, Options, Positive, above, at_most
 from turngym.types import StrPath
+
+
+class _Call(Options):
+    """Arguments of a call that are checked before anything is made, settings of an agent included."""
+
+    episodes: Positive | None = None
+    options: Mapping[str, Any] | None = None
+    wrappers: tuple[str, ...] = ()
+    repeats: Positive = 1
+    seed: int = 0
+    num_envs: Positive = 32
+    time_budget: Annotated[float, above(0)] | None = None
+    format: str | None = None
+    style: str | None = None
+    temperature: Amount | None = None
+    top_p: Annotated[float, above(0), at_most(1)] | None = None
+    max_new_tokens: Positive | None = None
+    prompt: Mapping[str, Any] | None = None
+    server: Mapping[str, Any] | None = None
 
 
 def evaluate(
@@ -81,7 +102,10 @@ def evaluate(
     >>> evaluate("turngym/GuessTheNumber-v0", "expert", episodes=4).mean.value
     1.0
     """
-    _require_count(episodes)
+    given = {"episodes": episodes, "options": options, "wrappers": wrappers, "repeats": repeats, "seed": seed}
+    _Call.build("turngym.evaluate", {**given, "num_envs": num_envs, "time_budget": time_budget, **settings})
+    if resume and out is None:
+        raise ConfigError("resume continues with what a folder holds: pass the folder as out.")
     suite = _suite(target, episodes, options, wrappers, seed)
     player, name, made_with = _player(agent, seed, settings, made_with)
     judge = make_verifier(verifier, made_with, player) if isinstance(verifier, str) and verifier else verifier
@@ -149,10 +173,11 @@ def rollout(
     >>> [len(each.turns) > 0 for each in rollout("turngym/GuessTheNumber-v0", "expert", episodes=2)]
     [True, True]
     """
-    _require_count(episodes)
+    given = {"episodes": episodes, "options": options, "wrappers": wrappers, "seed": seed, "num_envs": num_envs}
+    _Call.build("turngym.rollout", {**given, **settings})
     player, *_ = _player(agent, seed, settings, None)
     _, episodes_played = evaluate_env(
-        find_spec(env).id,
+        find_spec(_named(env)).id,
         player,
         episodes=episodes,
         env_kwargs=options,
@@ -176,22 +201,27 @@ def _player(
     if isinstance(agent, str):
         made_with = settings_for(agent, **{"seed": seed, "temperature": 0.0, **settings})
         return make_agent(agent, made_with), agent, made_with
+    if not isinstance(agent, Agent):
+        raise ConfigError(f"the agent must be a name or an object of a class of turngym.Agent, got {agent!r}.")
     if settings:
         raise ConfigError(f"{', '.join(sorted(settings))}: an agent that has been made takes no settings.")
     return agent, type(agent).__name__, made_with or AgentSettings(seed=seed)
 
 
-def _require_count(episodes: object) -> None:
-    if episodes is not None and (type(episodes) is not int or episodes < 1):
-        raise ConfigError(f"episodes must be a whole number of at least 1, got {episodes!r}.")
+def _named(target: object) -> str:
+    if not isinstance(target, str | os.PathLike):
+        raise ConfigError(
+            f"an environment is passed by name, its id or path/to/file.py:Class, got {target!r}: a class is named too."
+        )
+    return os.fspath(target)
 
 
 def _suite(
     target: str | Suite, episodes: int | None, options: Mapping[str, Any] | None, wrappers: Sequence[str], seed: int
 ) -> Suite:
-    suite = find_suite(target) if isinstance(target, str) else target
+    suite = target if isinstance(target, Suite) else find_suite(_named(target))
     if suite is None:
-        env_id = find_spec(str(target), SUITES, "suite or environment").id
+        env_id = find_spec(_named(target), SUITES, "suite or environment").id
         return single_suite(env_id, {"split": "test", **(options or {})}, tuple(wrappers), episodes, seed)
     if options or wrappers:
         raise ConfigError(f"the suite {suite.name!r} has its own options and wrappers: leave yours out.")

@@ -43,8 +43,30 @@ def test_episodes_are_those_of_the_evaluation() -> None:
 @pytest.mark.parametrize("episodes", [0, -1, 2.5, True])
 def test_a_number_of_episodes_that_is_none_is_refused(episodes: Any) -> None:
     for play in (turngym.evaluate, turngym.rollout):
-        with pytest.raises(turngym.ConfigError, match=f"episodes must be a whole number of at least 1, got {episodes}"):
+        with pytest.raises(turngym.ConfigError, match=rf"episodes of turngym\.\w+ must be a whole .*, got {episodes}"):
             play("turngym/FrozenLake-v0", "expert", episodes=episodes)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"seed": "3"}, "seed of turngym.evaluate must be a whole number, got '3'"),
+        ({"options": [1]}, "options of turngym.evaluate must be a mapping or None"),
+        ({"wrappers": "history:k=2"}, "wrappers of turngym.evaluate must be a list"),
+        ({"num_envs": 0}, "num_envs of turngym.evaluate must be a whole number of at least 1"),
+        ({"repeats": "2"}, "repeats of turngym.evaluate must be"),
+        ({"time_budget": -1}, "time_budget of turngym.evaluate must be a number above 0 or None"),
+        ({"temperature": -1}, "temperature of turngym.evaluate must be a number of at least 0"),
+        ({"temprature": 1}, "turngym.evaluate has no option 'temprature'. Did you mean 'temperature'"),
+        ({"prompt": "x"}, "prompt of turngym.evaluate must be a mapping or None"),
+        ({"resume": True}, "resume continues with what a folder holds: pass the folder as out"),
+        ({"agent": 3}, "the agent must be a name or an object of a class of turngym.Agent, got 3"),
+        ({"target": turngym.TextEnv}, "an environment is passed by name, its id or path/to/file.py:Class, got"),
+    ],
+)
+def test_a_wrong_argument_is_named_before_anything_is_played(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(turngym.ConfigError, match=told):
+        turngym.evaluate(**{"target": "turngym/FrozenLake-v0", "agent": "random", "episodes": 1, **given})
 
 
 def turngym_random() -> turngym.Agent:
