@@ -26,9 +26,10 @@ class Usage:
         unmetered: Answers whose number of tokens is unknown.
         latency: Seconds between asking and having the answer, waits included; of turns played at the same time each
             counts its own.
-        cost: Price of the tokens, in the currency of the price table; None if the price is unknown.
+        cost: Price of the tokens in USD; None if the prices are unknown.
         failures: Kind of failure -> number of failed calls.
         shortened: Turns whose prompt left earlier turns out, because a server refused the whole conversation.
+        tokens_cached: Tokens read, of ``tokens_in``, that a server had in its cache.
 
     >>> total = Usage(tokens_in=5, calls=1) + Usage(tokens_in=2, calls=3, retries=2, failures={"timeout": 2})
     >>> total.tokens_in, total.calls, dict(total.failures)
@@ -45,6 +46,7 @@ class Usage:
     cost: float | None = None
     failures: Mapping[str, int] = field(default_factory=dict)
     shortened: int = 0
+    tokens_cached: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         costs = [cost for cost in (self.cost, other.cost) if cost is not None]
@@ -59,6 +61,7 @@ class Usage:
             float_sum(costs) if costs else None,
             dict(Counter(self.failures) + Counter(other.failures)),
             self.shortened + other.shortened,
+            self.tokens_cached + other.tokens_cached,
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -66,6 +69,7 @@ class Usage:
         return {
             "tokens_in": self.tokens_in,
             "tokens_out": self.tokens_out,
+            **({"tokens_cached": self.tokens_cached} if self.tokens_cached else {}),
             "calls": self.calls,
             "retries": self.retries,
             "lost": self.lost,

@@ -8,6 +8,8 @@ instead.
 
 from __future__ import annotations
 
+import itertools
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +23,7 @@ from turngym.agents.chat_client.background import Background
 from turngym.agents.chat_client.check import check_server, explained, is_of_server, is_unreachable
 from turngym.agents.chat_client.client import CONTEXT, EMPTY, Answer, CallFailed, ChatServer
 from turngym.agents.chat_client.config import Prices, ServerConfig
+from turngym.agents.chat_client.exchange import NO_CREDIT, RATE_LIMIT
 from turngym.agents.chat_client.prompts import Message, ServerPrompts, as_json
 from turngym.agents.chat_client.tool_calls import tool_fields
 from turngym.agents.core import Decision, EagerAgent, Request
@@ -28,7 +31,7 @@ from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.sampling import Sampling
 from turngym.agents.usage import Usage
 from turngym.envs.tools.tool_schema import ToolSet
-from turngym.errors import ServerDown
+from turngym.errors import ConfigError, ServerDown
 from turngym.seeding import stream, stream_seed
 from turngym.wrappers.actions.action_format import AUTO
 
@@ -79,6 +82,14 @@ class ServerAgent(EagerAgent, ChatModel):
         self.on_failure: Callable[[str], None] = lambda kind: None
         """Called with the kind of each failure, from several threads."""
         self._lost_in_a_row = 0
+        self._lock = threading.Lock()
+        self.spent = 0.0
+        """USD that answers have cost since the agent was made; 0 without prices."""
+        if config.max_cost is not None and prices is None:
+            raise ConfigError(
+                f"max_cost needs the prices of {model!r}: pass --server prices=FILE, a JSON file like "
+                f'{{"{model}": {{"input": 0.5, "output": 1.5}}}} in USD per million tokens.'
+            )
         self.prompts = ServerPrompts(prompt, self.format_of, config.escape, self.tools_of)
         self._ready: list[tuple[Request, Decision]] = []
         self._background: Background[tuple[Answer, Usage]] = Background(config.concurrency, "server-agent")
@@ -217,24 +228,31 @@ class ServerAgent(EagerAgent, ChatModel):
         """Return the answer, with an empty text if there is none, and what it cost."""
         began = time.monotonic()
         failures: Counter[str] = Counter()
+        waited = 0
         told: list[tuple[int, int] | None] = []
         answer = Answer("")
-        for attempt in range(self.config.retries + 1):
-            left = self.config.deadline - (time.monotonic() - began)
+        for attempt in itertools.count():
+            self._require_money()
+            self._wait_for_rate_limit(key, attempt)
+            left = max(0.001, self.config.deadline - (time.monotonic() - began))
             body = {**self._fields(key, attempt), "messages": messages, **(fields or {})}
             try:
                 answer = self.server.ask(body, min(self.config.timeout, left))
                 told.append(answer.tokens)
+                self._spend(answer.tokens, answer.cached)
                 self._lost_in_a_row = 0
                 break
             except CallFailed as failure:
                 failures[failure.kind] += 1
                 self.problems.setdefault(failure.kind, failure.detail)
                 told += [failure.tokens] if failure.tokens else []
+                self._spend(failure.tokens)
                 answer = Answer("", reasoning=failure.reasoning)
                 wait = max(self._wait(key, attempt), failure.retry_after)
                 left = self.config.deadline - (time.monotonic() - began)
-                is_last = attempt == self.config.retries or not failure.is_retried or wait >= left
+                is_told = failure.kind == RATE_LIMIT and failure.retry_after > 0  # waiting for it is no retry
+                waited += is_told
+                is_last = attempt - waited >= self.config.retries or not failure.is_retried or wait >= left
                 is_last |= failures[EMPTY] >= _MOST_BLANK
                 self.failed[failure.kind] += 1
                 self.on_failure(failure.kind)
@@ -242,18 +260,44 @@ class ServerAgent(EagerAgent, ChatModel):
                     self._note_lost(failure)
                 if is_last or self.server.stopped.wait(wait):
                     break
-        return answer, self._usage(
-            attempt + 1, bool(answer.text or answer.calls), told, failures, time.monotonic() - began
-        )
+        latency = time.monotonic() - began
+        is_answered = bool(answer.text or answer.calls)
+        return answer, self._usage(attempt + 1, is_answered, told, failures, latency, answer.cached)
+
+    def _wait_for_rate_limit(self, key: _Key, attempt: int) -> None:
+        """Wait while a rate limit that any request has met holds all of them, and not all to the same moment."""
+        if (held := self.server.held) > 0:
+            self.server.stopped.wait(held + self._wait((*key, "rate limit"), attempt))
+
+    def _spend(self, tokens: tuple[int, int] | None, cached: int = 0) -> None:
+        if tokens and self.prices:
+            with self._lock:
+                self.spent += self.prices.of(*tokens, cached)
+
+    def _require_money(self) -> None:
+        """Raise once the run has spent all that it may.
+
+        Raises:
+            ServerDown: It has.
+        """
+        limit = self.config.max_cost
+        if limit is not None and self.spent >= limit:
+            raise ServerDown(
+                f"The cost limit of {limit:g} USD (max_cost) is reached: this run has spent {self.spent:.4f} USD. To "
+                "continue, raise it with --server max_cost=USD."
+            )
 
     def _note_lost(self, failure: CallFailed) -> None:
         """Count a turn whose last attempt failed.
 
         Raises:
-            ServerDown: The server is unreachable, or too many turns in a row had no answer.
+            ServerDown: The server is unreachable, allows nothing more within the deadline of a turn, or too many turns
+                in a row had no answer.
         """
         if self.server.stopped.is_set() or not is_of_server(failure):
             return
+        if NO_CREDIT in failure.detail or (failure.kind == RATE_LIMIT and failure.retry_after):
+            raise ServerDown(f"The server allows no further request: {explained(self.server, self.name, failure, [])}")
         self._lost_in_a_row += 1
         gone = is_unreachable(self.server)
         if gone is not None or self._lost_in_a_row >= max(_MOST_LOST, self.config.concurrency):
@@ -270,6 +314,7 @@ class ServerAgent(EagerAgent, ChatModel):
         told: list[tuple[int, int] | None],
         failures: Counter[str],
         latency: float,
+        cached: int = 0,
     ) -> Usage:
         tokens_in = sum(tokens[0] for tokens in told if tokens)
         tokens_out = sum(tokens[1] for tokens in told if tokens)
@@ -281,8 +326,9 @@ class ServerAgent(EagerAgent, ChatModel):
             lost=int(not is_answered and CONTEXT not in failures),
             unmetered=told.count(None),
             latency=latency,
-            cost=None if self.prices is None else self.prices.of(tokens_in, tokens_out),
+            cost=None if self.prices is None else self.prices.of(tokens_in, tokens_out, cached),
             failures=dict(failures),
+            tokens_cached=cached,
         )
 
 

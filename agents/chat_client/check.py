@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from turngym.agents.chat_client.client import CallFailed, ChatServer
-from turngym.agents.chat_client.exchange import EMPTY, UNFINISHED
+from turngym.agents.chat_client.exchange import EMPTY, NO_CREDIT, RATE_LIMIT, UNFINISHED
 from turngym.errors import ServerDown
 
 _LIST_SECONDS = 20.0
@@ -17,7 +17,7 @@ _SHOWN = 8
 _MOST_ATTEMPTS = 3  # a server that fails with an internal error may be starting, so wait longer
 _UNREACHABLE = frozenset({"connection", "timeout"})
 _OF_SERVER = _UNREACHABLE | {"http_401", "http_403", "http_404", "http_429"}
-_ALIVE = frozenset({EMPTY, UNFINISHED, "http_429"})
+_ALIVE = frozenset({EMPTY, UNFINISHED, RATE_LIMIT})
 """Failures of a short request from a working server: an empty answer, or a rate limit."""
 
 
@@ -49,7 +49,7 @@ def check_server(server: ChatServer, model: str, body: Mapping[str, Any], wait: 
             server.ask({**body, "messages": messages}, max(left, 1.0))
             return
         except CallFailed as failure:
-            if failure.kind in _ALIVE:
+            if failure.kind in _ALIVE and NO_CREDIT not in failure.detail:
                 return
             pause = max(wait(attempt), failure.retry_after)
             is_last = attempt + 1 >= _MOST_ATTEMPTS and not failure.kind.startswith("http_5")
@@ -85,6 +85,12 @@ def explained(server: ChatServer, model: str, failure: CallFailed, known: list[s
         return f"the server at {url} does not answer in time ({detail}): look whether it is still loading or too busy."
     if failure.kind in ("http_401", "http_403"):
         return f"the server at {url} refuses the key ({failure.kind}: {detail}): put it into TURNGYM_API_KEY."
+    if NO_CREDIT in failure.detail:
+        return f"the account at {url} has no credit left ({detail}): add some, or use another key."
+    if failure.kind == RATE_LIMIT and failure.retry_after:
+        return (
+            f"the rate limit at {url} is reached, with {failure.retry_after:,.0f} s to wait ({detail}): continue later."
+        )
     if known:
         names = ", ".join(sorted(known)[:_SHOWN]) + (", ..." if len(known) > _SHOWN else "")
         return f"the server at {url} answers {failure.kind} for the model {model!r} ({detail}). Its models: {names}."

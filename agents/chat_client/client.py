@@ -31,12 +31,14 @@ class Answer(NamedTuple):
         tokens: Numbers of tokens read and written, if reported.
         reasoning: Reasoning that the server sent apart from the completion.
         calls: Native tool calls.
+        cached: Number of the tokens read that came from the server's cache, which some servers sell cheaper.
     """
 
     text: str
     tokens: tuple[int, int] | None = None
     reasoning: str = ""
     calls: tuple[ToolCall, ...] = ()
+    cached: int = 0
 
 
 class ChatServer(Exchange):
@@ -59,7 +61,7 @@ class ChatServer(Exchange):
         """
         found = read_answer(self.send("POST", self.address.path, json.dumps(body).encode(), timeout))
         calls = tuple(ToolCall(*map(self.hidden, call)) for call in found.calls)
-        return Answer(self.hidden(found.text), found.tokens, self.hidden(found.reasoning), calls)
+        return found._replace(text=self.hidden(found.text), reasoning=self.hidden(found.reasoning), calls=calls)
 
     def models(self, timeout: float) -> list[str]:
         """Return the names of the models that the server lists.
@@ -85,7 +87,7 @@ def read_answer(content: bytes) -> Answer:
         CallFailed: The answer does not follow the protocol, or its completion is blank.
 
     >>> read_answer(b'{"choices": [{"message": {"content": "up", "reasoning": "The box is above."}}]}')
-    Answer(text='up', tokens=None, reasoning='The box is above.', calls=())
+    Answer(text='up', tokens=None, reasoning='The box is above.', calls=(), cached=0)
     """
     if len(content) > LARGEST_ANSWER:
         raise CallFailed("malformed", f"an answer of more than {LARGEST_ANSWER} bytes")
@@ -105,7 +107,8 @@ def read_answer(content: bytes) -> Answer:
         raise CallFailed("malformed", f"a completion that is no text: {text!r:.200}", tokens=tokens)
     if (not text or text.isspace()) and not calls:
         raise _blank(choice.get("finish_reason"), tokens, *reasoning)
-    return Answer(text or "", tokens, reasoning[1], calls)
+    cached = _cached(answer["usage"], tokens[0]) if tokens else 0
+    return Answer(text or "", tokens, reasoning[1], calls, cached)
 
 
 def _reasoning(message: Mapping[str, Any]) -> tuple[str, str]:
@@ -148,3 +151,9 @@ def _tokens(usage: Any) -> tuple[int, int] | None:
     if type(read) is not int or type(written) is not int or read < 0 or written < 0:
         return None
     return read, written
+
+
+def _cached(usage: Mapping[str, Any], read: int) -> int:
+    details = usage.get("prompt_tokens_details")
+    cached = details.get("cached_tokens") if isinstance(details, dict) else usage.get("prompt_cache_hit_tokens")
+    return min(cached, read) if type(cached) is int and cached > 0 else 0

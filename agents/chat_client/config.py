@@ -32,8 +32,11 @@ class ServerConfig(Options):
         max_tokens_field: Name of the field for the longest completion; some models want ``max_completion_tokens``.
         key_variable: Environment variable that holds the key; ``OPENAI_API_KEY`` for OpenAI's own server and
             ``TURNGYM_API_KEY`` for any other, unless given.
-        prices: Price of a million tokens, ``{"input": 0.5, "output": 1.5}``, or the path of a JSON file with such an
-            entry for each model.
+        prices: Prices in USD per million tokens, ``{"input": 0.5, "output": 1.5, "cached": 0.1}`` (``cached``, by
+            default that of ``input``, for what the server read from its cache), or the path of a JSON file with such an
+            entry for each model; by default those of :data:`PRICES` for OpenAI's own server.
+        max_cost: USD that one run may spend; when they are spent, it stops and can be resumed. Requests that are in
+            progress then are paid in addition, at most ``concurrency``.
         body: Additional fields of every request.
         escape: Whether control tokens of common chat models, such as ``<|im_end|>`` in a web page, are escaped in user
             messages, because a server would read them as tokens. Turn it off if the server encodes texts safely itself.
@@ -49,6 +52,7 @@ class ServerConfig(Options):
     max_tokens_field: str = "max_tokens"
     key_variable: str = ""
     prices: Mapping[str, float] | str | None = None
+    max_cost: Seconds | None = None
     body: Mapping[str, Any] = field(default_factory=dict)
     escape: bool = True
 
@@ -61,26 +65,38 @@ class ServerConfig(Options):
 
 @dataclass(frozen=True)
 class Prices:
-    """Price of a million tokens.
+    """Prices in USD per million tokens.
 
     Args:
         input: Tokens that the model reads.
-        output: Tokens that it writes.
+        output: Tokens that it writes, reasoning included.
+        cached: Tokens read that the server had in its cache; as ``input`` unless given.
 
-    >>> Prices(0.5, 2.0).of(1_000_000, 500_000)
-    1.5
+    >>> Prices(0.5, 2.0).of(1_000_000, 500_000), Prices(0.5, 2.0, cached=0.1).of(1_000_000, 0, cached=500_000)
+    (1.5, 0.3)
     """
 
     input: float
     output: float
+    cached: float | None = None
 
-    def of(self, tokens_in: int, tokens_out: int) -> float:
-        """Return the price of so many tokens."""
-        return (self.input * tokens_in + self.output * tokens_out) / 1e6
+    def of(self, tokens_in: int, tokens_out: int, cached: int = 0) -> float:
+        """Return the price of so many tokens; ``cached`` are among ``tokens_in``."""
+        price = self.input if self.cached is None else self.cached
+        return (self.input * (tokens_in - cached) + price * cached + self.output * tokens_out) / 1e6
 
 
-def read_prices(given: Mapping[str, float] | str | None, model: str) -> Prices | None:
-    """Return the prices of a model; None if none were given.
+PRICES = Path(__file__).with_name("data") / "prices.json"
+"""Prices of models of OpenAI's own server. They change: check them, or give your own."""
+
+
+def read_prices(given: Mapping[str, float] | str | None, model: str, address: Address | None = None) -> Prices | None:
+    """Return the prices of a model; None if none are known.
+
+    Args:
+        given: The setting ``prices``.
+        model: Name of the model.
+        address: Its server.
 
     Raises:
         ConfigError: The file cannot be read, lacks the model, or an entry is no pair of prices.
@@ -94,12 +110,17 @@ def read_prices(given: Mapping[str, float] | str | None, model: str) -> Prices |
         if not isinstance(table, dict) or model not in table:
             raise ConfigError(f'{given} has no price of {model!r}: add "{model}": {{"input": 0.5, "output": 1.5}}.')
         entry = table[model]
+    if entry is None and address is not None and address.is_secure and address.host == OPENAI_HOST:
+        entry = json.loads(PRICES.read_text("utf8")).get(model)
     if entry is None:
         return None
-    numbers: list[Any] = [entry.get(name) for name in ("input", "output")] if isinstance(entry, Mapping) else []
+    names = ("input", "output", *(["cached"] if isinstance(entry, Mapping) and "cached" in entry else []))
+    numbers: list[Any] = [entry.get(name) for name in names] if isinstance(entry, Mapping) else []
     found = [float(number) for number in numbers if type(number) in (int, float) and 0 <= number < 1e9]
-    if len(found) != 2:
-        raise ConfigError(f'prices must be like {{"input": 0.5, "output": 1.5}} a million tokens, got {entry!r}.')
+    if len(found) != len(names):
+        raise ConfigError(
+            f'prices must be like {{"input": 0.5, "output": 1.5}} in USD per million tokens, got {entry!r}.'
+        )
     return Prices(*found)
 
 

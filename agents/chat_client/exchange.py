@@ -14,6 +14,7 @@ import re
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.message import Message
@@ -30,6 +31,12 @@ EMPTY = "empty"
 """Kind of a failure that is rarely worth a retry: the completion is blank."""
 CONTEXT = "context"
 """Kind of a failure that is never retried: the prompt plus the requested answer exceed the model's context."""
+RATE_LIMIT = "http_429"
+"""Kind of a failure that is retried once the rate limit of the server allows it."""
+NO_CREDIT = "insufficient_quota"
+"""Code of OpenAI's error where an account has no money left: it has the status of a rate limit, and no end."""
+_NUMBER = r"\d{1,9}(?:\.\d{1,9})?"
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 UNFINISHED = "unfinished"
 """Kind of a failure that is never retried: all tokens of an answer were spent on reasoning."""
 _NOT_OF_REQUEST = frozenset({401, 403, 404, 408, 409, 425, 429})
@@ -107,6 +114,7 @@ class Exchange:
         self._watches: set[_Watch] = set()
         self._lock = threading.Lock()
         self.stopped = threading.Event()
+        self._opens = 0.0
 
     def send(self, method: str, path: str, body: bytes | None, timeout: float) -> bytes:
         """Send one request and return the content of its answer.
@@ -144,8 +152,23 @@ class Exchange:
         if status != 200:
             is_retried = status in _RETRIED_STATUSES or status >= 500
             detail = self.hidden(content[:300].decode("utf8", "replace"))
-            raise CallFailed(f"http_{status}", detail, is_retried, retry_after(headers))
+            wait = retry_after(headers)
+            if status == 429:
+                wait = wait or rate_limit_wait(headers)
+                is_retried = NO_CREDIT not in detail
+                self._hold(wait)
+            raise CallFailed(f"http_{status}", detail, is_retried, wait)
         return content
+
+    def _hold(self, seconds: float) -> None:
+        """Let no request begin for so long, because the rate limit is common to all of them."""
+        with self._lock:
+            self._opens = max(self._opens, time.monotonic() + seconds)
+
+    @property
+    def held(self) -> float:
+        """Seconds until the rate limit that the server reported lets requests begin again."""
+        return max(0.0, self._opens - time.monotonic())
 
     def abort(self) -> None:
         """Close every connection, so that waiting threads continue at once, and refuse new ones.
@@ -212,13 +235,40 @@ def retry_after(headers: Mapping[str, str] | Message) -> float:
     30.0
     """
     value = headers.get("Retry-After", "").strip()
-    if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", value):
+    if re.fullmatch(_NUMBER, value):
         return float(value)
     try:
         now = parsedate_to_datetime(headers["Date"]) if "Date" in headers else datetime.now(UTC)
         return max(0.0, (parsedate_to_datetime(value) - now).total_seconds())
     except (ValueError, TypeError):
         return 0.0
+
+
+def rate_limit_wait(headers: Mapping[str, str] | Message) -> float:
+    """Return the seconds until a rate limit resets, from OpenAI's headers; 0 without any.
+
+    Only limits of which nothing remains count, where the server says what remains.
+
+    >>> limits = {"x-ratelimit-reset-requests": "1s", "x-ratelimit-reset-tokens": "6m0s"}
+    >>> rate_limit_wait(limits), rate_limit_wait({**limits, "x-ratelimit-remaining-tokens": "9"})
+    (360.0, 1.0)
+    >>> rate_limit_wait({"x-ratelimit-reset-tokens": "120ms"}), rate_limit_wait({"x-ratelimit-reset-tokens": "soon"})
+    (0.12, 0.0)
+    """
+    waits = [0.0]
+    for kind in ("requests", "tokens"):
+        if headers.get(f"x-ratelimit-remaining-{kind}", "0").strip() in ("0", "-1"):
+            waits.append(_seconds_of(headers.get(f"x-ratelimit-reset-{kind}", "").strip()))
+    return max(waits)
+
+
+def _seconds_of(duration: str) -> float:
+    """Return the seconds of a duration such as ``6m0s``, ``120ms`` or ``2.5``; 0 for any other text."""
+    if re.fullmatch(_NUMBER, duration):
+        return float(duration)
+    if not re.fullmatch(rf"(?:{_NUMBER}(?:ms|[dhms]))+", duration):
+        return 0.0
+    return sum(float(number) * _UNITS[unit] for number, unit in re.findall(rf"({_NUMBER})(ms|[dhms])", duration))
 
 
 def is_too_long(content: bytes) -> bool:

@@ -38,7 +38,7 @@ def make(argument: str, settings: AgentSettings) -> ServerAgent:
         sampling=Sampling(settings.temperature, settings.top_p, settings.max_new_tokens),
         format=settings.format,
         seed=settings.seed,
-        prices=read_prices(config.prices, model),
+        prices=read_prices(config.prices, model, address),
     )
 
 

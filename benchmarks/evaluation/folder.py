@@ -25,7 +25,7 @@ Key = tuple[str, int, int]
 _SECONDS_BETWEEN_SYNCS = 1.0
 _MAY_DIFFER = frozenset({"execution", "hardware", "packages", "agent_details"})
 _SERVER_MAY_DIFFER = frozenset(
-    {"concurrency", "retries", "timeout", "deadline", "wait", "longest_wait", "key_variable", "prices"}
+    {"concurrency", "retries", "timeout", "deadline", "wait", "longest_wait", "key_variable", "prices", "max_cost"}
 )
 
 

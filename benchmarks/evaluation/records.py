@@ -267,6 +267,8 @@ def results(played: Evaluation) -> dict[str, Any]:
     suite = played.result.suite
     content = {**_numbers(played.result), "suite": suite.name, "version": suite.version, "metric": suite.metric}
     content |= {"repeats": played.repeats, "complete": not played.unplayed, "usage": played.usage.as_json()}
+    if prompts_text := getattr(played.agent, "prompts_text", ""):
+        content["prompts"] = prompts_text
     if played.verifier:
         rows = [row for found in played.result.results for row in found.episodes]
         content["verifier"] = {"name": played.verifier, "usage": verifier_usage(rows).as_json()}

@@ -11,7 +11,7 @@ from turngym.storage.bounded import LARGEST
 Kinds = Mapping[str, "type | tuple[type, ...]"]
 """Key -> type or types of its value."""
 NUMBER = (int, float)
-_COUNTS = frozenset({"tokens_in", "tokens_out", "calls", "retries", "lost", "unmetered", "illegal"})
+_COUNTS = frozenset({"tokens_in", "tokens_out", "calls", "retries", "lost", "unmetered", "illegal", "tokens_cached"})
 _PLAYED = frozenset({"answers", "parse_failures", "defaults", "faults"})
 _AMOUNTS = frozenset({"latency", "cost"})
 

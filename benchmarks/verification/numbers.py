@@ -32,7 +32,7 @@ _KINDS = {
 }
 _NUMBERS = frozenset({"environments", "mean"})
 _KEYS = _NUMBERS | {"suite", "version", "metric", "repeats", "complete", "usage"}
-_KEYS |= {"unplayed", "verifier", "baselines", "normalised", "normalised_mean"}
+_KEYS |= {"prompts", "unplayed", "verifier", "baselines", "normalised", "normalised_mean"}
 _SHOWN = 60
 Numbers = Mapping[str, Any]
 
@@ -54,6 +54,8 @@ def number_findings(submission: Submission) -> Iterator[Finding]:
         yield from compared(told["mean"], as_json(mean), f"{FILE}, mean")
     yield from _usage_findings(submission)
     yield from _foreign(told, _KEYS, FILE)
+    if told.get("prompts") not in (None, submission.config.get("prompts")):
+        yield Finding("results", f"{FILE}, prompts", "they are not those of config.json")
     yield from _baseline_shape(told)
     if not list(_baseline_shape(told)):
         yield from _baseline_findings(submission)

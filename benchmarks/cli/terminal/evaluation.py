@@ -174,7 +174,7 @@ def usage_text(usage: Usage) -> str:
     if usage.shortened:
         parts.append(f"{usage.shortened:,} prompts without some earlier turns")
     if usage.cost is not None:
-        parts.append(f"cost {usage.cost:.4f}")
+        parts.append(f"cost {usage.cost:.4f} USD")
     return ", ".join(parts)
 
 

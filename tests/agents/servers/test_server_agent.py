@@ -4,15 +4,20 @@ import base64
 import io
 import json
 import threading
+import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from chat_servers import Body, Reply, agent_of, chaotic, chat_server, request
 
+from turngym.__main__ import main
 from turngym.agents.chat_client.agent import ServerAgent, backoff
 from turngym.agents.episodes.evaluate import evaluate
 from turngym.agents.players import AgentSettings, make_agent
+from turngym.agents.usage import total
+from turngym.errors import ServerDown
 from turngym.seeding import stream
 from turngym.wrappers.actions.action_format import action_format
 
@@ -159,9 +164,75 @@ def test_the_wait_that_a_server_asks_for_is_kept() -> None:
 
 def test_a_wait_beyond_the_deadline_is_not_begun() -> None:
     with chat_server(lambda body: Reply(status=429, headers={"Retry-After": "500"})) as server:
-        [decision] = agent_of(server, deadline=100.0).act([request()])
-        assert len(server.requests) == 1 and decision.usage is not None and decision.usage.lost == 1
-        assert decision.usage.latency < 100
+        agent = agent_of(server, deadline=100.0)
+        with pytest.raises(ServerDown, match="is reached, with 500 s to wait"):
+            agent.act([request()])  # a turn that the limit forbids is no invalid action of the model
+        assert len(server.requests) == 1
+
+
+def test_a_rate_limit_that_one_request_meets_holds_all_of_them_and_is_no_retry() -> None:
+    """A server of one request in 0.2 s, asked for eight at once, each of which may be retried once."""
+    opens, refused = [0.0], list[float]()
+
+    def limited(body: Body) -> Reply:
+        now = time.monotonic()
+        with lock:
+            if now >= opens[0]:
+                opens[0] = now + 0.2
+                return Reply()
+            refused.append(now)
+            left = f"{int(1000 * (opens[0] - now)) + 1}ms"
+        headers = {"x-ratelimit-reset-requests": left, "x-ratelimit-reset-tokens": "6m0s"}
+        return Reply(status=429, headers={**headers, "x-ratelimit-remaining-tokens": "90"})
+
+    lock = threading.Lock()
+    with chat_server(limited) as server:
+        decisions = agent_of(server, retries=1, wait=0.1).act([request(episode=each) for each in range(8)])
+    assert [decision.action for decision in decisions] == ["up"] * 8
+    usage = total(decision.usage for decision in decisions if decision.usage)
+    assert usage.lost == 0 and usage.failures == {"http_429": len(refused)} and usage.retries == len(refused)
+    assert len(refused) <= 8 * 7 / 2, "each wave of waiting requests asks once"
+
+
+def test_an_account_without_money_stops_at_once() -> None:
+    raw = b'{"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}'
+    with chat_server(lambda body: Reply(status=429, raw=raw)) as server:
+        with pytest.raises(ServerDown, match="no credit left"):
+            agent_of(server).act([request()])
+        assert len(server.requests) == 1
+
+
+def test_what_the_server_had_in_its_cache_costs_less() -> None:
+    usage = {"prompt_tokens": 1000, "completion_tokens": 10, "prompt_tokens_details": {"cached_tokens": 800}}
+    raw = json.dumps({"choices": [{"message": {"content": "<action>up</action>"}}], "usage": usage}).encode()
+    with chat_server(lambda body: Reply(raw=raw)) as server:
+        agent = agent_of(server, prices={"input": 10, "output": 100, "cached": 1})
+        [decision] = agent.act([request()])
+    assert decision.usage is not None and decision.usage.tokens_cached == 800
+    assert decision.usage.cost == agent.spent == pytest.approx((200 * 10 + 800 * 1 + 10 * 100) / 1e6)
+
+
+def test_a_run_stops_at_its_cost_limit_keeps_its_episodes_and_is_resumed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    words = ["eval", "turngym/FrozenLake-v0", "--episodes", "12", "--num-envs", "2", "--out", str(out), "--json"]
+    with chat_server(lambda body: Reply("<action>right</action>", usage=(1000, 0))) as server:
+        agent = ["--agent", f"openai:m@{server.url}"]
+        assert main([*words, *agent, "--server", "max_cost=1"]) == 2
+        assert "max_cost needs the prices of 'm'" in capsys.readouterr().err
+        prices = ["--server", 'prices={"input": 1000, "output": 0}']
+        assert main([*words, *agent, *prices, "--server", "max_cost=60", "--server", "concurrency=2"]) == 2
+        err = capsys.readouterr().err
+        assert "The cost limit of 60 USD (max_cost) is reached" in err and "--resume continues with them" in err
+        asked, kept = len(server.requests), (out / "episodes.jsonl").read_text("utf8").splitlines()
+        assert 60 <= asked <= 62 and 0 < len(kept) < 12
+        assert main([*words, *agent, *prices, "--server", "max_cost=1000", "--resume"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["complete"] and found["prompts"].startswith("the whole conversation;")
+    assert found["usage"]["cost"] == pytest.approx(found["usage"]["calls"])
+    lines = (out / "episodes.jsonl").read_text("utf8").splitlines()
+    assert len(lines) == 12 and set(kept) <= set(lines), "no finished episode is repeated"
 
 
 def test_a_turn_ends_at_its_deadline_though_each_request_may_take_longer() -> None:

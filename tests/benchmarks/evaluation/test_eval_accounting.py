@@ -195,7 +195,7 @@ def test_usage_adds_up_and_comes_back_from_json() -> None:
     assert total([]) == Usage() and total(parts[1:2]).cost is None
     assert [Usage.from_json(json.loads(json.dumps(part.as_json()))) for part in parts] == parts
     assert usage_text(total(parts)) == (
-        "13 tokens in, 4 out, 6 calls, 3 retries (2 http_500, 2 timeout), 1 turns without an answer, cost 0.7500"
+        "13 tokens in, 4 out, 6 calls, 3 retries (2 http_500, 2 timeout), 1 turns without an answer, cost 0.7500 USD"
     )
 
 
