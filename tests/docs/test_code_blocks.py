@@ -1,10 +1,12 @@
 """The code blocks of every page run, in an empty folder."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from chat_servers import Reply, chat_server
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -18,9 +20,11 @@ def name(page: Path) -> str:
     return str(page.relative_to(ROOT / "docs"))
 
 
-def run(page: Path, folder: Path) -> None:
+def run(page: Path, folder: Path, **variables: str) -> None:
     call = [sys.executable, "-W", "error", str(SCRIPT), str(page)]
-    done = subprocess.run(call, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(
+        call, cwd=folder, capture_output=True, text=True, timeout=600, check=False, env={**os.environ, **variables}
+    )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
 
 
@@ -36,7 +40,9 @@ def test_the_python_of_a_page_runs(page: Path, tmp_path: Path) -> None:
 @pytest.mark.integration
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=name)
 def test_the_commands_of_a_page_run(page: Path, tmp_path: Path) -> None:
-    run(page, tmp_path)
+    with chat_server(lambda body: Reply("<answer>7</answer>")) as server:
+        server.models = ("my-model",)
+        run(page, tmp_path, URL=server.url)
 
 
 def test_a_block_that_fails_fails_its_page(tmp_path: Path) -> None:
