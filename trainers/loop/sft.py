@@ -174,7 +174,8 @@ class SupervisedLearner:
         rows = [self.batch.sequences[int(s)] for s in part.sequences]
         with torch.autocast(self._device.type, torch.bfloat16, enabled=self.config.precision == "bf16"):
             scores = score(self.network, rows, 1.0, layout=self.layout)  # type: ignore[arg-type]
-        losses = -scores.logprobs[part.sequence_of]
-        weights = self._weights(part.rows)[:, : losses.shape[1]]
+        losses = -scores.logprobs[part.sequence_of.to(self._device)]
+        weights, written = self._weights(part.rows), self.batch.action_mask[part.rows]
+        weights, written = (each[:, : losses.shape[1]].to(self._device) for each in (weights, written))
         ((losses * weights).sum() / total_weight).backward()
-        return float((losses.detach()[self.batch.action_mask[part.rows][:, : losses.shape[1]]]).sum())
+        return float((losses.detach() * written).sum())
