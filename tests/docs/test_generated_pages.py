@@ -27,7 +27,7 @@ def test_every_environment_has_a_page() -> None:
     assert [env_id for env_id in specs() if f"`{env_id}`" not in pages] == []
 
 
-@pytest.mark.parametrize("script", ["code_blocks.py", "commands.py", "families.py"])
+@pytest.mark.parametrize("script", ["code_blocks.py", "commands.py", "families.py", "gallery.py"])
 def test_the_examples_of_the_scripts_hold(script: str) -> None:
     folder = ROOT / "docs" / "generator"
     done = warm.run("-m", "doctest", str(folder / script), cwd=folder)
