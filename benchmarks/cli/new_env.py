@@ -38,12 +38,16 @@ class Arguments:
         folder: Output folder, created if missing.
         package: Write an installable package with a suite instead.
         minimal: Write a minimal environment of twelve lines instead.
+        tools: Write a package whose environment has typed tools, and pictures as an option.
+        picture: The same as --tools; both may be given.
     """
 
     name: Positional[str]
     folder: Path = Path(".")
     package: bool = False
     minimal: bool = False
+    tools: bool = False
+    picture: bool = False
 
 
 def main(argv: Sequence[str]) -> int:
@@ -55,10 +59,11 @@ def main(argv: Sequence[str]) -> int:
     def line(text: str, style: str = "") -> None:
         console.print(text, style=style, markup=False, soft_wrap=True)
 
-    if arguments.package and arguments.minimal:
-        raise ConfigError("--package and --minimal exclude each other: pass one of them.")
-    if arguments.package:
-        written = _write_package(arguments.name, arguments.folder)
+    has_tools = arguments.tools or arguments.picture
+    if (arguments.package or has_tools) and arguments.minimal:
+        raise ConfigError("--minimal excludes --package, --tools and --picture: pass one of them.")
+    if arguments.package or has_tools:
+        written = _write_package(arguments.name, arguments.folder, has_tools)
         line(f"written: {written}\n")
         line("It is a package that works, with two environments and a suite. Its README.md shows what to do:", "bold")
         line(f"  pip install -e {written}\n  turngym check {module}/{arguments.name}-v0")
@@ -111,7 +116,7 @@ def _write_minimal(name: str, folder: Path) -> Path:
     return path
 
 
-def _write_package(name: str, folder: Path) -> Path:
+def _write_package(name: str, folder: Path, tools: bool = False) -> Path:
     """Write a package with the game, its test, a suite and the entry points, and return its folder.
 
     Raises:
@@ -122,8 +127,9 @@ def _write_package(name: str, folder: Path) -> Path:
     target = folder / f"turngym-{module.replace('_', '-')}"
     if target.exists():
         raise ConfigError(f"{target} exists already: pass another name, or another --folder.")
-    game, test = renamed(_source("game.py"), name), renamed(_source("test_game.py"), name)
-    for path, content in files(name, module, " ".join(_WORD.findall(name)), game, test).items():
+    kind = "tools" if tools else "game"
+    game, test = renamed(_source(f"{kind}.py"), name), renamed(_source(f"test_{kind}.py"), name)
+    for path, content in files(name, module, " ".join(_WORD.findall(name)), game, test, tools).items():
         write_atomic(target / path, content)
     return target
 
@@ -139,7 +145,7 @@ def renamed(source: str, name: str) -> str:
     '"Lock Picker": entry_point="treasure:LockPicker"'
     """
     text = source.replace("np\n\nfrom turngym.", "np\nfrom turngym.")  # to others, turngym is a package like any
-    text = text.replace(f"from {_TEMPLATE}.game", f"\nfrom {module_name(name)}")
+    text = re.sub(rf"from {re.escape(_TEMPLATE)}\.(game|tools)", f"\nfrom {module_name(name)}", text)
     return text.replace(_CLASS, name).replace(_WORDS, " ".join(_WORD.findall(name)))
 
 

@@ -33,6 +33,13 @@ def environments() -> None:
     register_env("{module}/{name}Hard-v0", place, summary="The same on a field of 16.", options={{"size": 16}})
 '''
 
+_OF_TOOLS = (  # what differs where the environment has tools and pictures
+    ("Hard-v0", "Picture-v0"),
+    ("The same on a field of 16.", "The same with pictures."),
+    ('"size": 16', '"image": True'),
+    ("both sizes", "both forms"),
+)
+
 SUITES = '''"""The suite of this package: `turngym eval {module} --agent random`."""
 
 from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry
@@ -62,7 +69,7 @@ README = """# {words}
 """
 
 
-def files(name: str, module: str, words: str, game: str, test: str) -> dict[str, str]:
+def files(name: str, module: str, words: str, game: str, test: str, tools: bool = False) -> dict[str, str]:
     r"""Return path -> content of every file of the package.
 
     Args:
@@ -71,13 +78,14 @@ def files(name: str, module: str, words: str, game: str, test: str) -> dict[str,
         words: The name for readers.
         game: Source of a game that registers itself, under the new name.
         test: Source of its test.
+        tools: Whether it is the game with tools and pictures.
 
     >>> sorted(files("LockPicker", "lock_picker", "Lock Picker", "import gymnasium\nENV_ID = 1", ""))[0]
     'README.md'
     """
     fields = {"name": name, "module": module, "words": words, "dashed": module.replace("_", "-")}
     unregistered = game.partition("\nENV_ID = ")[0].replace("import gymnasium\n", "").rstrip() + "\n"
-    return {
+    found = {
         "README.md": README.format(**fields),
         "pyproject.toml": _PYPROJECT.format(**fields),
         f"{module}/__init__.py": _INIT.format(**fields),
@@ -85,3 +93,7 @@ def files(name: str, module: str, words: str, game: str, test: str) -> dict[str,
         f"{module}/suites.py": SUITES.format(**fields),
         f"tests/test_{module}.py": test.replace(f"from {module} import", f"from {module}.game import"),
     }
+    for path in (f"{module}/__init__.py", f"{module}/suites.py") if tools else ():
+        for old, new in _OF_TOOLS:
+            found[path] = found[path].replace(old, new)
+    return found
