@@ -183,6 +183,7 @@ class SelfPlay:
                 game = self._playing.pop(episode.table)
                 finished[game.spec.number] = self._finish(game, episode)
                 free.append(episode.table)
+        self._agents = {}  # whose caches may fill a device
         return [trajectory for spec in specs for trajectory in finished[spec.number]]
 
     def _number(self, spec: GameSpec, seat: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -60,14 +61,16 @@ class CacheMeter:
 
     def __init__(self) -> None:
         self._counts = CacheCounts()
-        self._last: tuple[Sampler | None, CacheCounts] = None, CacheCounts()
+        self._last: tuple[weakref.ref[Sampler] | None, CacheCounts] = None, CacheCounts()
+        """Weak, so that the memory of its keys and values is free while the weights are updated."""
 
     def note(self, agent: ModelAgent) -> None:
         """Add what an agent has counted since it was noted last; other backends count nothing."""
         sampler = agent.generate
         if isinstance(sampler, Sampler):
-            before = self._last[1] if self._last[0] is sampler else CacheCounts()
-            self._last = sampler, replace(sampler.counts)
+            last, counts = self._last
+            before = counts if last is not None and last() is sampler else CacheCounts()
+            self._last = weakref.ref(sampler), replace(sampler.counts)
             self.add(self._last[1] - before)
 
     def add(self, counts: CacheCounts) -> None:
