@@ -9,7 +9,7 @@ from turngym.envs import Outcome, PictureEnv, ToolEnv, tool, tool_call
 from turngym.envs.settings import worded
 from turngym.types import JSONValue
 
-SIZE, PIXELS = 12, 8
+SIZE, PIXELS = 16, 6
 
 
 class TreasureHunt(ToolEnv, PictureEnv):
@@ -49,7 +49,7 @@ class TreasureHunt(ToolEnv, PictureEnv):
         """Draw the field."""
         image = np.full((SIZE, SIZE, 3), (90, 160, 90), np.uint8)
         for row, column, steps in self.state["probed"]:
-            image[row, column] = (10 * steps, 10 * steps, 30)
+            image[row, column] = (8 * steps, 8 * steps, 30)
         return image.repeat(PIXELS, 0).repeat(PIXELS, 1)
 
     @tool
@@ -57,8 +57,8 @@ class TreasureHunt(ToolEnv, PictureEnv):
         """Tell how many steps a cell is away from the treasure: rows plus columns.
 
         Args:
-            row: Row of the cell, 0 to 11.
-            column: Column of the cell, 0 to 11.
+            row: Row of the cell, 0 to 15.
+            column: Column of the cell, 0 to 15.
         """
         if not (0 <= row < SIZE and 0 <= column < SIZE):
             return Outcome("There is no such cell.", action_is_valid=False)
@@ -70,8 +70,8 @@ class TreasureHunt(ToolEnv, PictureEnv):
         """Dig in a cell; a wrong one ends the hunt.
 
         Args:
-            row: Row of the cell, 0 to 11.
-            column: Column of the cell, 0 to 11.
+            row: Row of the cell, 0 to 15.
+            column: Column of the cell, 0 to 15.
         """
         found = self._steps(row, column) == 0
         return Outcome("The treasure!" if found else "Nothing is here.", float(found), True, found)

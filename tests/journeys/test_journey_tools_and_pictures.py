@@ -20,7 +20,7 @@ def player(body: Body) -> Reply:
     """Call a tool natively, with a mistake in the first turn, as a server answers that speaks the protocol."""
     probed = [message["content"] for message in body["messages"] if message["role"] == "tool"]
     known = [tuple(map(int, each)) for each in re.findall(r"(\d+) (\d+): (\d+)", probed[-1] if probed else "")]
-    cells = [(row, column) for row in range(12) for column in range(12)]
+    cells = [(row, column) for row in range(16) for column in range(16)]
     left = [cell for cell in cells if all(abs(cell[0] - r) + abs(cell[1] - c) == steps for r, c, steps in known)]
     name = "dig" if len(left) == 1 else "probe"
     row, column = left[0]
@@ -45,6 +45,8 @@ def test_an_environment_with_tools_and_a_picture_is_written_checked_and_evaluate
     subprocess.run([sys.executable, "-m", "pytest", "-q", "-n", "0", str(package)], check=True, timeout=600)
     assert "keeps its promises" in works(tmp_path, "check", PICTURES, "--episodes", "1", "--in-process").out
     assert "solved after" in works(tmp_path, "play", NAME, "--agent", "expert", "--seed", "1").out
+    suite = works(tmp_path, "eval", "lock_picker", "--agent", "expert", "--json").result  # as its README.md says
+    assert [each["success"]["value"] for each in suite["environments"].values()] == [1, 1]
     with chat_server(player) as server:
         agent = f"openai:m@{server.url}"
         found = works(tmp_path, "eval", PICTURES, "--agent", agent, "--episodes", "3", "--json").result
