@@ -281,4 +281,5 @@ def verdict(comparison: Comparison) -> str:
         told = f"{second} did worse than {first}: the interval is below 0."
     else:
         told = f"No difference between {first} and {second} is shown: the interval holds 0."
-    return told if found.blocks >= _FEW else f"{told} With {found.blocks} tasks this says little."
+    tasks = "1 task" if found.blocks == 1 else f"{found.blocks} tasks"
+    return told if found.blocks >= _FEW else f"{told} With {tasks} this says little."

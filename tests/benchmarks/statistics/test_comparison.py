@@ -160,6 +160,8 @@ def test_a_verdict_is_only_given_where_the_interval_allows_it(folders: dict[str,
     assert "No difference" in verdict(compare(half, full)) and "says little" not in verdict(compare(half, full))
     few = verdict(compare(*(load_submission(folders[name]) for name in ("random", "expert"))))
     assert few.endswith("With 10 tasks this says little.")
+    one = synthetic(base, "a", [0])
+    assert verdict(compare(one, one)).endswith("With 1 task this says little.")
 
 
 @pytest.mark.parametrize(
