@@ -107,11 +107,12 @@ def boxes(text: str) -> Iterator[Box]:
     >>> next(boxes(text)).entries
     (Entry(name='--seed INT', words='A number.'),)
     """
-    for found in re.finditer(r"╭─ (.*?) ─+╮\n(.*?)╰─+╯", text, re.DOTALL):
-        lines = [line[2:].rstrip("│").rstrip() for line in found[2].splitlines()]
+    for box in text.split("╭─ ")[1:]:
+        title, *content = box.partition("╰─")[0].splitlines()
+        lines = [line[2:].rstrip("│").rstrip() for line in content]
         ruler = next((i for i, line in enumerate(lines) if line.startswith("───")), -1)
         about = " ".join(line.strip() for line in lines[: ruler + 1] if not line.startswith("───"))
-        yield Box(found[1], about, tuple(_entries(lines[ruler + 1 :])))
+        yield Box(title.rstrip("╮─ "), about, tuple(_entries(lines[ruler + 1 :])))
 
 
 def _entries(lines: list[str]) -> Iterator[Entry]:

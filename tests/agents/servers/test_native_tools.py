@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import gymnasium
 import numpy as np
 from chat_servers import Body, Reply, chat_server
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ import turngym
 from turngym.agents.episodes.rollout import rollout
 from turngym.agents.players import AgentSettings, make_agent
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
-from turngym.envs import Outcome, PictureEnv, ToolEnv, register_env, tool
+from turngym.envs import Outcome, PictureEnv, ToolEnv, tool
 
 
 class Door(ToolEnv, PictureEnv):
@@ -44,7 +45,7 @@ class Door(ToolEnv, PictureEnv):
         return Outcome("Open." if is_right else "Wrong.", float(is_right), is_right, is_right)
 
 
-register_env("native/Door-v0", Door, summary="Open a door.")
+gymnasium.register("native/Door-v0", Door, order_enforce=False, disable_env_checker=True)
 
 
 def said(*calls: tuple[str, Any], text: str | None = None) -> Reply:

@@ -3,6 +3,7 @@
 import json
 from typing import Annotated, Any, Literal
 
+import gymnasium
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import turngym
-from turngym.envs import Outcome, PictureEnv, TextEnv, ToolEnv, register_env, tool, tool_call
+from turngym.envs import Outcome, PictureEnv, TextEnv, ToolEnv, tool, tool_call
 from turngym.envs.check import check
 from turngym.envs.tools.tool_schema import write_call
 from turngym.errors import BrokenCode, ConfigError
@@ -79,7 +80,7 @@ class Lamp(ToolEnv, PictureEnv):
         return tool_call("light", lamp=self.state["wanted"] % self.options.lamps)
 
 
-register_env("toolsets/Lamp-v0", Lamp, summary="Light a lamp.")
+gymnasium.register("toolsets/Lamp-v0", Lamp, order_enforce=False, disable_env_checker=True)
 
 
 def begun(**options: Any) -> Lamp:
