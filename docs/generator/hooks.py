@@ -106,9 +106,13 @@ def api() -> dict[str, str]:
             if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
                 listed = node.value
         names = [name for name in ast.literal_eval(listed) if not name.startswith("_")]
-        members = "\n".join(f"        - {name}" for name in names)
-        texts[f"{API}{package}.md"] = f"# {package}\n\n::: {package}\n    options:\n      members:\n{members}\n"
-        links = ", ".join(f"[{name}](api/{package}.md#{package}.{name})" for name in names)
+        folder = ROOT.joinpath("turngym", *package.split(".")[1:])
+        hidden = [name for name in names if (folder / f"{name}.py").exists()]  # by the module of the same name
+        members = "\n".join(f"        - {name}" for name in names if name not in hidden)
+        alone = "".join(f"\n::: {package}.{name}.{name}\n" for name in hidden)
+        texts[f"{API}{package}.md"] = f"# {package}\n\n::: {package}\n    options:\n      members:\n{members}\n{alone}"
+        anchors = {name: f"{name}.{name}" if name in hidden else name for name in names}
+        links = ", ".join(f"[{name}](api/{package}.md#{package}.{anchors[name]})" for name in names)
         rows.append(f"| [{package}](api/{package}.md) | {links} |")
     intro = "# Python API\n\nThe public names, by module. Everything else may change without notice."
     return {"reference/api.md": intro + "\n\n" + "\n".join(rows) + "\n", **texts}
