@@ -1,0 +1,104 @@
+"""On another device than the CPU: rollouts, updates of every layout and method, supervised learning.
+
+Run by ``test_simulated_device.py``.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from layout_batches import exact_norms, token_episodes, wide_model
+from rank_methods import METHODS, OPTIONS
+from simulated_device import SimulatedTensor, device, waits
+from small import group_specs, play, small_model
+
+from turngym.agents.models.loading import LanguageModel
+from turngym.agents.trajectory import Trajectory
+from turngym.trainers.algorithms import build
+from turngym.trainers.core.update_config import LayoutName, UpdateConfig
+from turngym.trainers.engine.learner import Learner
+from turngym.trainers.loop.sft import SupervisedConfig, SupervisedLearner
+
+torch.set_num_threads(1)
+
+
+def moved(model: LanguageModel) -> LanguageModel:
+    """The model on the simulated device."""
+    torch.nn.Module.to(model.network, device())
+    model.network.tie_weights()  # torch keeps shared weights shared only between devices of its own
+    assert all(isinstance(each, SimulatedTensor) for each in model.network.parameters())
+    return model
+
+
+def test_tensors_of_two_devices_are_not_mixed_and_waits_are_counted() -> None:
+    layer = torch.nn.Linear(3, 2).to(device())
+    with pytest.raises(RuntimeError, match="same device"):
+        layer(torch.ones(1, 3))
+    with waits() as found:
+        assert layer(torch.zeros(1, 3, device=device())).sum().isfinite().item()
+    assert sum(found.values()) == 1
+
+
+def test_episodes_are_those_of_the_cpu() -> None:
+    played = [play(model, specs=group_specs()) for model in (small_model(), moved(small_model()))]
+    texts = [[turn.completion_ids for each in found for turn in each.turns] for found in played]
+    assert texts[0] == texts[1] and len(texts[0]) > 8
+
+
+def updated(model: LanguageModel, name: str, episodes: list[Trajectory], **options: Any) -> dict[str, float]:
+    """The metrics of an update."""
+    torch.manual_seed(0)
+    algorithm = build(name, OPTIONS.get(name, {}))
+    return Learner(model, algorithm, replace(UpdateConfig(minibatches=2), **options)).update(episodes, 0)
+
+
+@pytest.fixture(scope="module")
+def episodes() -> list[Trajectory]:
+    return token_episodes(wide_model())
+
+
+@pytest.mark.parametrize("layout", ["rows", "packed", "tree"])
+@pytest.mark.parametrize("checkpointing", [False, True])
+def test_updates_are_those_of_the_cpu(
+    episodes: list[Trajectory], layout: LayoutName, checkpointing: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a critic and a reference policy."""
+    exact_norms(monkeypatch)
+    options: dict[str, Any] = {"layout": layout, "gradient_checkpointing": checkpointing}
+    here, there = wide_model(), moved(wide_model())
+    expected = updated(here, "turn_ppo", episodes, **options)
+    assert updated(there, "turn_ppo", episodes, **options) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    for name, weight in here.network.state_dict().items():
+        torch.testing.assert_close(there.network.state_dict()[name].cpu(), weight, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_updates_as_on_the_cpu(
+    name: str, episodes: list[Trajectory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exact_norms(monkeypatch)
+    assert updated(moved(wide_model()), name, episodes) == pytest.approx(
+        updated(wide_model(), name, episodes), rel=1e-9
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_sixteen_bits_and_masters(dtype: torch.dtype, episodes: list[Trajectory]) -> None:
+    model = small_model()
+    torch.nn.Module.to(model.network, dtype)
+    found = updated(moved(model), "turn_ppo", episodes)
+    if dtype is torch.float16:  # the first loss scale is too large, so that nothing is updated
+        assert found["train/loss_scale"] < 65_536
+    else:
+        assert found["train/updates"] == 2 and 0 < found["train/grad_norm"] < float("inf")
+
+
+def test_supervised_learning_is_that_of_the_cpu(episodes: list[Trajectory], monkeypatch: pytest.MonkeyPatch) -> None:
+    exact_norms(monkeypatch)
+    losses = []
+    for model in (wide_model(), moved(wide_model())):
+        learner = SupervisedLearner(model.network, episodes, SupervisedConfig(observation_weight=0.5, batch_size=4), 0)
+        losses.append([learner.run_epoch(), learner.run_epoch()])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-9) and losses[0][1] < losses[0][0]
