@@ -87,7 +87,7 @@ def whole(pool: ServerPool, weights: Weights) -> None:
 def test_requests_are_shared_out_and_come_back_in_order() -> None:
     with scripted_servers(2) as servers, pool_of(servers) as pool:
         for server in servers:
-            server.seconds = 0.05
+            server.seconds = 0.5  # so long that a loaded machine starts the second request meanwhile
         pool.hand_over(Weights("first", 3))
         whole(pool, Weights("first", 3))
         assert all(len(server.prompts) == 2 + 6 and server.most_running > 1 for server in servers), "two are checks"
