@@ -112,7 +112,7 @@ class ServerAgent(EagerAgent, ChatModel):
         return text.replace("actions are written", native) if self.format == AUTO else text
 
     def tools_of(self, request: Request) -> ToolSet | None:
-        """Return the tools that the server is told of: those of the environment, with the format ``auto``."""
+        """Return the tools declared to the server: those of the environment with the format ``auto``, else None."""
         return request.tools if self.format == AUTO else None
 
     def begin(self, requests: Sequence[Request]) -> None:
@@ -250,8 +250,8 @@ class ServerAgent(EagerAgent, ChatModel):
                 answer = Answer("", reasoning=failure.reasoning)
                 wait = max(self._wait(key, attempt), failure.retry_after)
                 left = self.config.deadline - (time.monotonic() - began)
-                is_told = failure.kind == RATE_LIMIT and failure.retry_after > 0  # waiting for it is no retry
-                waited += is_told
+                is_announced = failure.kind == RATE_LIMIT and failure.retry_after > 0  # waiting for it is no retry
+                waited += is_announced
                 is_last = attempt - waited >= self.config.retries or not failure.is_retried or wait >= left
                 is_last |= failures[EMPTY] >= _MOST_BLANK
                 self.failed[failure.kind] += 1
@@ -265,8 +265,18 @@ class ServerAgent(EagerAgent, ChatModel):
         return answer, self._usage(attempt + 1, is_answered, told, failures, latency, answer.cached)
 
     def _wait_for_rate_limit(self, key: _Key, attempt: int) -> None:
-        """Wait while a rate limit that any request has met holds all of them, and not all to the same moment."""
-        if (held := self.server.held) > 0:
+        """Wait while a rate limit that any request has met holds all of them, and not all to the same moment.
+
+        Raises:
+            ServerDown: It lasts longer than the deadline of a turn.
+        """
+        held = self.server.held
+        if held > self.config.deadline:
+            raise ServerDown(
+                f"The server allows no further request: its rate limit is reached, with {held:,.0f} s to wait: "
+                "continue later."
+            )
+        if held > 0:
             self.server.stopped.wait(held + self._wait((*key, "rate limit"), attempt))
 
     def _spend(self, tokens: tuple[int, int] | None, cached: int = 0) -> None:

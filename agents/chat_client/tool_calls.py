@@ -56,7 +56,10 @@ def read_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
         function = entry.get("function") if isinstance(entry, dict) else None
         if isinstance(function, dict) and isinstance(function.get("name"), str):
             given = function.get("arguments") or "{}"
-            text = given if isinstance(given, str) else json.dumps(given)
+            try:
+                text = given if isinstance(given, str) else json.dumps(given)
+            except RecursionError:  # nested as deeply as could just be read
+                continue
             found.append(ToolCall(str(entry.get("id") or f"call_{number}"), function["name"], text))
     return tuple(found)
 

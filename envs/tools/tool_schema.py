@@ -57,7 +57,7 @@ class Tool:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """Name, description and parameters, as models are used to being told."""
+        """Name, description and parameters, in the usual form of declarations."""
         return {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
 
 

@@ -1,7 +1,7 @@
-"""A device that is none: tensors on ``simulated:0`` compute on the CPU, count synchronisations and refuse to be mixed.
+"""A simulated device: tensors on ``simulated:0`` compute on the CPU, and cannot be mixed with those of the CPU.
 
-torch sees a backend of its own, as for any accelerator, so that whatever forgets where a tensor lies fails here as it
-would on a GPU: an operation on tensors of two devices raises, and what would wait for the device is counted.
+It is registered with torch as a backend, like any accelerator, so that code that mixes devices fails as it would on a
+GPU: an operation on tensors of two devices raises, and synchronisations with the device are counted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch.utils.backend_registration import _DummyBackendModule, _setup_private
 
 NAME = "simulated"
 _WAITING = {"_local_scalar_dense", "nonzero", "_unique2", "unique_dim", "unique_consecutive", "masked_select", "equal"}
-"""Operators whose result the host must know before it can go on: a value, or the size of a tensor."""
+"""Operators that synchronise: the host needs a value or a size from the device."""
 _INDEXING = {"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index"}
 _MATH_ATTENTION = 0
 

@@ -194,6 +194,15 @@ def test_a_rate_limit_that_one_request_meets_holds_all_of_them_and_is_no_retry()
     assert len(refused) <= 8 * 7 / 2, "each wave of waiting requests asks once"
 
 
+def test_a_rate_limit_of_years_keeps_no_later_request_waiting() -> None:
+    with chat_server(lambda body: Reply(status=429, headers={"Retry-After": "999999999"})) as server:
+        agent = agent_of(server, deadline=0.5)
+        for episode in range(2):
+            with pytest.raises(ServerDown, match=r"rate limit.* is reached"):
+                agent.act([request(episode=episode)])
+        assert len(server.requests) == 1
+
+
 def test_an_account_without_money_stops_at_once() -> None:
     raw = b'{"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}'
     with chat_server(lambda body: Reply(status=429, raw=raw)) as server:

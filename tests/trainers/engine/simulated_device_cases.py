@@ -26,7 +26,7 @@ torch.set_num_threads(1)
 def moved(model: LanguageModel) -> LanguageModel:
     """The model on the simulated device."""
     torch.nn.Module.to(model.network, device())
-    model.network.tie_weights()  # torch keeps shared weights shared only between devices of its own
+    model.network.tie_weights()  # moving to a backend in Python unties shared weights
     assert all(isinstance(each, SimulatedTensor) for each in model.network.parameters())
     return model
 

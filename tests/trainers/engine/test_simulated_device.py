@@ -1,4 +1,4 @@
-"""What a model computes on another device than the CPU, in a process of its own: torch's threads know devices early."""
+"""Models on another device than the CPU, in a separate process: autograd needs the device before its threads start."""
 
 import subprocess
 import sys
