@@ -27,6 +27,7 @@ _Rewrap: TypeAlias = Callable[[gymnasium.Env[Any, str], Sequence[Mapping[str, An
 
 _FORMAT = "turngym transcript 1"
 _ACTION = "action: "
+_LONGEST_SHOWN = 1_500
 
 
 def transcript(
@@ -60,6 +61,43 @@ def transcript(
         parts.append(turn_text(turn, action, observation, float(reward), terminated, truncated, info))
         is_over = terminated or truncated
     return "\n".join(parts)
+
+
+def opening_text(env: Any, seed: int, most_turns: int) -> tuple[str, str]:
+    """Return who plays, the expert or a random player, and the start of an episode as text to read.
+
+    Args:
+        env: A :class:`turngym.envs.core.TextEnv`; its state is overwritten.
+        seed: Seed of the reset, and of the random player.
+        most_turns: Number of turns that are shown.
+    """
+    observation, info = env.reset(seed=seed)
+    has_expert = _has_expert(env)
+    blocks = [_shown("observation", observation)]
+    generator, is_over, turn = np.random.default_rng(seed), False, 0
+    while not is_over and turn < most_turns:
+        legal = info["legal_actions"]
+        sampled = legal[int(generator.integers(len(legal)))] if legal else ""
+        action = env.expert_action() if has_expert else sampled
+        observation, reward, terminated, truncated, info = env.step(action)
+        blocks += [_shown("action", action), _shown(f"reward {reward:g}", observation)]
+        is_over, turn = terminated or truncated, turn + 1
+    ending = "terminated" if is_over else f"{turn} turns shown; the episode continues"
+    success = f", success {info['success']}" if is_over else ""
+    return "the expert" if has_expert else "a random player", "\n".join([*blocks, f"[{ending}{success}]"])
+
+
+def _has_expert(env: Any) -> bool:
+    try:
+        env.expert_action()
+    except ConfigError:
+        return False
+    return True
+
+
+def _shown(label: str, observation: Any) -> str:
+    text = str(observation["text"] if isinstance(observation, Mapping) else observation)
+    return f"[{label}]\n{text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + ' (...)'}"
 
 
 def replay(text: str, wrap: _Rewrap | None = None) -> str:

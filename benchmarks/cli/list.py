@@ -1,4 +1,4 @@
-"""``turngym list``: what can be chosen."""
+"""``turngym list``: the components, and the page of an environment."""
 
 from __future__ import annotations
 
@@ -12,20 +12,18 @@ from typing import Any, Literal
 
 import gymnasium
 from gymnasium.envs.registration import load_env_creator
-from rich import box
-from rich.markup import escape
-from rich.table import Table
 from tyro.conf import Positional
 
-from turngym.benchmarks.cli.options.parsing import find_env, parse, text_env_ids
+from turngym.benchmarks.cli.options.parsing import find_env, parse, require_text_env, text_env_ids
+from turngym.benchmarks.cli.terminal.listing import SHELVES, Page, print_all, print_kind, print_page
 from turngym.entries import shortened
 from turngym.envs.own import FromFile
 from turngym.envs.seat import SeatEnv
 from turngym.envs.settings import Configured
+from turngym.errors import UnknownName
 from turngym.options import attribute_docs, constructor_signature
 from turngym.plugins import OURS, Plugin, load_plugins, origin
 from turngym.registry import Registry
-from turngym.terminal.console import Console
 from turngym.terminal.output import print_json
 
 Kind = Literal[
@@ -47,31 +45,36 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Arguments:
-    """List available components with their origin, requirements and installation status.
+    """List environments by family, and the other components.
 
-    With the id of an environment, such as ``turngym list turngym/Sokoban-v0``, list its options.
+    With the id of an environment, such as ``turngym list turngym/Sokoban-v0``, show its rules, its options with their
+    defaults, and the start of an episode.
 
     Args:
-        kind: Kind of component to list.
-        json: Print the list as JSON.
+        kind: Kind to list in full, or an environment or game: its id, `module:Class` or `path/to/file.py:Class`. The
+            kinds are environments, games, algorithms, agents, styles, verifiers, suites, wrappers, players,
+            reward_models and plugins.
+        json: Print the list, or the options of the environment, as JSON.
     """
 
-    kind: Positional[Kind] = "all"
+    kind: Positional[Kind | str] = "all"
     json: bool = False
 
 
 def environments() -> list[Row]:
     """Return the registered environments."""
-    from turngym.envs.registration import module_of_env, specs
+    from turngym.envs.registration import games, module_of_env, seat_id, specs
 
     ids = text_env_ids()  # first of all, because it loads the plug-ins
     known = specs()
+    seats = {seat_id(name): spec.entry_point for name, spec in games().items()}
     rows = []
     for env_id in ids:
         spec = known.get(env_id)
         summary = spec.summary if spec else f"Registered by {gymnasium.spec(env_id).entry_point}."
         absent = absent_packages(spec.extra) if spec else ()
-        rows.append(_row(env_id, summary, spec.extra if spec else "", absent, module_of_env(env_id)))
+        row = _row(env_id, summary, spec.extra if spec else "", absent, module_of_env(env_id))
+        rows.append(row | {"family": _family(seats.get(env_id) or module_of_env(env_id))})
     return rows
 
 
@@ -81,8 +84,14 @@ def games() -> list[Row]:
 
     return [
         _row(name, spec.summary, spec.extra, absent_packages(spec.extra), spec.entry_point)
+        | {"family": _family(spec.entry_point)}
         for name, spec in sorted(GAMES.items())
     ]
+
+
+def _family(module: str) -> str:
+    """Return the heading under which an environment or game is listed; for that of a plug-in, its package."""
+    return SHELVES[module.split(".")[2]] if origin(module) == OURS else origin(module)
 
 
 def algorithms() -> list[Row]:
@@ -229,38 +238,71 @@ def _default(value: Any) -> str | None:
     return None if value is inspect.Parameter.empty else repr(value)
 
 
-def _show_options(name: str, as_json: bool) -> int:
-    rows = options_of(name)
-    if as_json:
-        print_json({name: rows})
-        return 0
-    table = Table(title=escape(name), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("option", "value", "default"):
-        table.add_column(column)
-    table.add_column("meaning", ratio=1)
-    for row in rows:
-        table.add_row(*(escape(str(row[key] or "")) for key in ("name", "value", "default", "meaning")))
-    Console(highlight=False).print(table)
-    return 0
+def page_of(name: str) -> Page:
+    """Return what is shown about an environment or game."""
+    from turngym.envs.multiagent.registration import GAMES
+    from turngym.envs.registration import seat_id, specs
+
+    options = options_of(name)
+    is_game = name in GAMES
+    env_id = seat_id(name) if is_game else find_env(name)
+    known = {**specs(), **GAMES}
+    spec = known.get(name if is_game else env_id)
+    if spec is None:
+        return Page(name, env_id, "", "", {}, (), options)
+    same = [each for each, other in known.items() if (other.entry_point, is_game) == (spec.entry_point, each in GAMES)]
+    absent = absent_packages(spec.extra)
+    needs = f"turngym[{spec.extra}] ({_status(absent)})" if spec.extra else ""
+    is_seat = spec.entry_point.endswith(":SeatEnv")
+    others = () if is_seat else tuple(sorted(set(same) - {name, env_id}))
+    return Page(name, env_id, spec.summary, needs, spec.kwargs, others, options, is_game)
+
+
+def _status(absent: Sequence[str]) -> str:
+    return f"missing: {', '.join(absent)}" if absent else "installed"
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print the tables."""
-    names = [word for word in argv if not word.startswith("-") and ("/" in word or ":" in word)]
-    if names:
-        rest = [word for word in argv if word != names[0]]
-        return _show_options(names[0], parse(Arguments, rest, "list").json)
+    """Print the lists, or the page of an environment."""
     arguments = parse(Arguments, ["agents" if word == "backends" else word for word in argv], "list")
-    wanted = KINDS if arguments.kind == "all" else {arguments.kind: KINDS[arguments.kind]}
-    found = {kind: rows() for kind, rows in wanted.items()}
+    kind = arguments.kind
+    if kind != "all" and kind not in KINDS:
+        _require_env(kind)
+        if arguments.json:
+            print_json({kind: options_of(kind)})
+        else:
+            print_page(page_of(kind))
+        return 0
+    wanted = KINDS if kind == "all" else {kind: KINDS[kind]}
+    found = {each: rows() for each, rows in wanted.items()}
     if arguments.json:
         print_json(found)
-        return 0
-    console = Console(highlight=False)
-    for kind, rows in found.items():
-        if rows or arguments.kind != "all":
-            console.print(_table(kind, rows))
+    elif kind == "all":
+        print_all(found)
+    else:
+        print_kind(kind, found[kind])
     return 0
+
+
+def _require_env(name: str) -> None:
+    """Refuse a name that is neither a kind nor an environment, with the nearest one.
+
+    Raises:
+        UnknownName: It is none of them.
+        ConfigError: It is an environment of another kind.
+    """
+    from turngym.envs.multiagent.registration import GAMES
+
+    load_plugins()
+    if name in GAMES:
+        return
+    try:
+        require_text_env(find_env(name, KINDS, "environment or kind of component"))
+    except UnknownName:
+        for kind, rows in KINDS.items():
+            if any(row["name"] == name for row in rows()):
+                raise UnknownName(f"{name!r} is one of the {kind}: `turngym list {kind}` describes them.") from None
+        raise
 
 
 def absent_packages(extra: str) -> tuple[str, ...]:
@@ -314,29 +356,3 @@ def _summary(item: Any) -> str:
     """Return the first line of a component's docstring, of a function what it returns."""
     line = (inspect.getdoc(item) or "").partition("\n")[0].removeprefix("Return ")
     return line[:1].upper() + line[1:]
-
-
-def _table(kind: str, rows: Sequence[Row]) -> Table:
-    table = Table(title=kind, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("name", no_wrap=True)
-    table.add_column("what it is", ratio=1)
-    has_needs = any(row["extra"] for row in rows)
-    if has_needs:
-        table.add_column("needs", max_width=24)
-    is_mixed = any(row["origin"] != OURS for row in rows)
-    if is_mixed:
-        table.add_column("from", max_width=30)
-    for row in rows:
-        more = [_needs(row)] if has_needs else []
-        table.add_row(
-            escape(row["name"]), escape(row["summary"]), *more, *([escape(row["origin"])] if is_mixed else [])
-        )
-    return table
-
-
-def _needs(row: Row) -> str:
-    if not row["extra"]:
-        return ""
-    if row["installed"]:
-        return f"turngym\\[{row['extra']}] [green](installed)[/green]"
-    return f"turngym\\[{row['extra']}] [red](missing: {', '.join(row['absent'])})[/red]"

@@ -17,14 +17,15 @@ from typing import Any
 import gallery
 import gymnasium
 import numpy as np
-from families import SHELVES, Family, Words, families, options_text, words_of
+from families import Family, Words, families, options_text, words_of
 from stale import stale
 
 import turngym  # noqa: F401  (registers the environments)
 from turngym.agents.intervals import wilson
+from turngym.benchmarks.cli.terminal.listing import SHELVES
 from turngym.envs.png import png
 from turngym.envs.seat import SeatEnv
-from turngym.errors import ConfigError
+from turngym.envs.transcript import opening_text
 from turngym.storage.files import write_atomic
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,7 +35,6 @@ PLAYED_EXTRAS = {"", "webshop", "babyai", "search"}
 NOT_PLAYED = {"GymnasiumText": 'turngym.make needs `inner="FrozenLake-v1"` or another id of Gymnasium.'}
 SEED = 1
 _MOST_TURNS = 6
-_LONGEST = 1_500
 _SMALLEST_PICTURE = 192
 
 
@@ -153,38 +153,10 @@ def _options(words: Words) -> Iterator[str]:
 def _example(family: Family) -> Iterator[str]:
     env_id = next(iter(family.playable()))
     env = _make(family)
-    player = "the expert" if _has_expert(env) else "a random player"
-    yield f"Start of an episode of `{env_id}` (split `test`, seed {SEED}), played by {player}."
-    observation, info = env.reset(seed=SEED)
-    blocks = [_turn("observation", observation)]
-    generator, over, turn = np.random.default_rng(SEED), False, 0
-    while not over and turn < _MOST_TURNS:
-        legal = info["legal_actions"]
-        if player == "the expert":
-            action = env.expert_action()
-        else:
-            action = legal[int(generator.integers(len(legal)))] if legal else ""
-        observation, reward, terminated, truncated, info = env.step(action)
-        blocks += [_turn("action", action), _turn(f"reward {reward:g}", observation)]
-        over, turn = terminated or truncated, turn + 1
+    player, text = opening_text(env, SEED, _MOST_TURNS)
     env.close()
-    ending = "terminated" if over else f"{turn} turns shown; the episode continues"
-    success = f", success {info['success']}" if over else ""
-    yield _fenced("\n".join([*blocks, f"[{ending}{success}]"]))
-
-
-def _has_expert(env: Any) -> bool:
-    env.reset(seed=SEED)
-    try:
-        env.expert_action()
-    except ConfigError:
-        return False
-    return True
-
-
-def _turn(label: str, text: Any) -> str:
-    shown = str(text["text"] if isinstance(text, Mapping) else text)
-    return f"[{label}]\n{shown if len(shown) <= _LONGEST else shown[:_LONGEST] + ' (...)'}"
+    yield f"Start of an episode of `{env_id}` (split `test`, seed {SEED}), played by {player}."
+    yield _fenced(text)
 
 
 def _fenced(text: str) -> str:

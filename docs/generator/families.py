@@ -11,25 +11,10 @@ from typing import Any
 
 import docstring_parser
 
+from turngym.benchmarks.cli.terminal.listing import SHELVES
 from turngym.envs.registration import Spec, games, seat_id, specs
 from turngym.envs.settings import Configured
 from turngym.options import attribute_docs, constructor_signature
-
-SHELVES = {
-    "textgames": "Text games",
-    "tablegames": "Table games",
-    "werewolf": "Werewolf",
-    "tools": "Code and tools",
-    "search": "Search",
-    "webshop": "Web shop",
-    "website": "Web sites",
-    "web": "Pages in a browser",
-    "desktop": "Desktop",
-    "household": "Households",
-    "textworlds": "Text worlds",
-    "adapters": "Adapters",
-}
-"""Package below ``turngym.envs`` -> heading in the table of contents, in order."""
 
 
 @dataclass(frozen=True)

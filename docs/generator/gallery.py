@@ -10,7 +10,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from families import SHELVES, Family
+from families import Family
+
+from turngym.benchmarks.cli.terminal.listing import SHELVES
 
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
 _COLUMNS, _LINES = 38, 11

@@ -54,16 +54,23 @@ def test_everything_is_listed_with_its_origin(site: Path) -> None:
     assert origins == {ORIGIN, "turngym"}
 
 
-def test_the_table_has_a_column_for_origins_only_where_there_are_several(site: Path, tmp_path: Path) -> None:
+def test_origins_are_shown_only_where_they_are_not_turngym(site: Path, tmp_path: Path) -> None:
     shown = turngym("list", "suites", site=site).stdout
     alone = turngym("list", "suites", site=tmp_path).stdout
-    assert ORIGIN in shown and ORIGIN not in alone
-    assert " from " in head_of(shown) and " from " not in head_of(alone)
+    assert f"(from {ORIGIN})" in " ".join(shown.split()) and "(from" not in alone
+    assert shown.count("(from") == 1
 
 
-def head_of(shown: str) -> str:
-    """Return the line of a table that names its columns."""
-    return next(line for line in shown.splitlines() if "name" in line)
+def test_its_environments_are_listed_under_its_package(site: Path) -> None:
+    lines = turngym("list", site=site).stdout.splitlines()
+    heading = lines.index(f"{ORIGIN} (NAMESeat-v0 is one seat of NAME-v0)")
+    assert [line.split()[0] for line in lines[heading + 1 : heading + 4]] == [
+        "sample/Doors-v0",
+        "sample/ManyDoors-v0",
+        "sample/Misere-v0",
+    ]
+    page = turngym("list", "sample/Doors-v0", site=site).stdout
+    assert "Find the door that opens." in page and "Options" in page and "[observation]" in page
 
 
 @pytest.mark.parametrize("env_id", ["sample/Doors-v0", "sample/MisereSeat-v0"])

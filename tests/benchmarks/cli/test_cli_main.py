@@ -141,7 +141,7 @@ def test_list_as_json_has_every_environment_and_algorithm(capsys: pytest.Capture
     assert extras["turngym/TextWorldExpress-v0"] == "text" and extras["turngym/Sokoban-v0"] == ""
 
 
-def test_list_shows_one_kind_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_shows_one_kind(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "agents"]) == 0
     shown = capsys.readouterr().out
     assert "expert" in shown and "scripted" in shown and "Sokoban" not in shown
