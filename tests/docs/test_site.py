@@ -67,6 +67,17 @@ def test_a_page_fits_a_phone_and_asks_nothing_of_other_hosts(
     assert wider_than_the_screen(opened) == []
 
 
+def test_every_formula_is_typeset_and_fits(open_page: OpenPage, site: str) -> None:
+    opened = open_at(open_page, site, "methods/index.html")
+    for name in sorted(path.stem for path in (ROOT / "trainers" / "algorithms").glob("*.md") if path.stem != "README"):
+        opened.goto(f"{site}methods/{name}.html")
+        formulas = opened.locator("div.math .katex-display")
+        assert formulas.count() >= 1, name
+        assert opened.locator(".katex-error").count() == 0, name
+        too_wide = formulas.evaluate_all("all => all.filter(one => one.scrollWidth > one.clientWidth).length")
+        assert too_wide == 0, name
+
+
 @pytest.mark.parametrize("words, expected", [("sokoban", "environments/sokoban.html"), ("gigpo", "methods/gigpo.html")])
 def test_the_search_finds_a_page(open_page: OpenPage, site: str, words: str, expected: str) -> None:
     opened = open_at(open_page, site, "index.html")

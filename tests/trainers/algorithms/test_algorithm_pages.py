@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from turngym.benchmarks.studies.checks.expected_gradients.evidence import cell
 from turngym.trainers.algorithms import ALGORITHMS, build
-from turngym.trainers.algorithms.base.clipped import RATIOS, ClippedConfig
+from turngym.trainers.algorithms.base.clipped import ClippedConfig
 from turngym.trainers.algorithms.base.modifier import Modifier
 from turngym.trainers.core.algorithm import Algorithm, Need
 
 FOLDER = Path(__file__).parents[3] / "trainers" / "algorithms"
 PAGE = FOLDER / "README.md"
 BEGIN, END = "writes it from the code -->\n", "<!-- end of table -->"
-OF_BASE = "of the base"
 SOURCES = (r"arXiv \d{4}\.\d{4,5}", r"repository [\w./-]+\w", r"[A-Z]\w+ et al\. \d{4}")
 PAGES = sorted(path.stem for path in FOLDER.glob("*.md") if path.stem != "README")
 
@@ -35,25 +35,43 @@ def quiet(name: str) -> Algorithm[object]:
     return build(name, {name: off} if issubclass(ALGORITHMS[name].Config, ClippedConfig) else {})
 
 
+COSTS = {
+    Need.VALUES: "critic",
+    Need.REFERENCE_LOGPROBS: "reference pass",
+    Need.TRAINER_LOGPROBS: "trainer pass",
+    Need.GREEDY: "one greedy episode per instance",
+    Need.SNAPSHOTS: "episodes from snapshots",
+}
+OWN_COSTS = {
+    "archer": "small critics, replayed turns",
+    "dapo": "replacement of groups with equal returns",
+    "mappo": "small critic of joint views",
+    "s_ppo": "second backward pass",
+    "st_ppo": "second backward pass",
+}
+
+
+def cost(name: str) -> str:
+    """Networks, passes and episodes beyond one forward and backward pass over the sampled episodes, at defaults."""
+    algorithm = build(name)
+    needs = algorithm.needs - (build("ppo").needs if isinstance(algorithm, Modifier) else set())
+    listed = [text for need, text in COSTS.items() if need in needs]
+    listed += [OWN_COSTS[name]] if name in OWN_COSTS else []
+    return ", ".join(listed) or "none"
+
+
 def row(name: str) -> str:
     kind, algorithm = ALGORITHMS[name], quiet(name)
     needs = algorithm.needs
     if isinstance(algorithm, Modifier):
-        base = build("ppo")
-        needs = needs - base.needs | (needs & {Need.ENTROPY} if name == "epo" else frozenset())
-        level = algorithm.innermost.ratio_level  # type: ignore[attr-defined]
-        ratio = next((key for key, item in RATIOS.items() if item is level and key != "token"), OF_BASE)
-        over = OF_BASE
-    else:
-        ratio, over = (str(getattr(algorithm.config, key, "-")) for key in ("ratio", "normalisation"))
+        needs = needs - build("ppo").needs | (needs & {Need.ENTROPY} if name == "epo" else frozenset())
     what = (kind.__doc__ or "").splitlines()[0].rstrip(".")
-    page = f"[{name}.md]({name}.md)" if name in PAGES else "-"
     listed = ", ".join(sorted(need.value.replace("_", " ") for need in needs)) or "-"
-    return f"| `{name}` | {what} | {listed} | {ratio} | {over} | {source(name)} | {page} |"
+    return f"| {' | '.join([f'[{name}]({name}.md)', what, listed, cost(name), cell(name)])} |"
 
 
 def table() -> str:
-    head = "| name | what | needs | ratio | averaged over | source | page |\n|---|---|---|---|---|---|---|\n"
+    head = "| name | what | needs | extra cost | evidence |\n|---|---|---|---|---|\n"
     return "\n" + head + "".join(row(name) + "\n" for name in sorted(ALGORITHMS)) + "\n"
 
 
@@ -88,9 +106,9 @@ def test_a_page_has_formula_source_choices_settings_metrics_and_a_command_that_w
 
     text = (FOLDER / f"{name}.md").read_text("utf8")
     assert text.startswith(f"# {name}\n") and name in ALGORITHMS
-    for part in ("**Source.**", "**Our choices.**", "**Settings.**", "**Metrics.**"):
+    for part in ("**When to use it.**", "**Source.**", "**Our choices.**", "**Settings.**", "**Metrics.**"):
         assert part in text, part
-    assert re.search(r"^    \S.*=", text, re.MULTILINE), "a formula"
+    assert re.search(r"^```math\n(.+\n)+```$", text, re.MULTILINE), "a formula"
     commands = re.findall(r"^    turngym train (.*)$", text, re.MULTILINE)
     assert commands
     for command in commands:

@@ -1,13 +1,14 @@
-"""Tables of ``bias.json`` on the method pages."""
+"""Evidence and tables of ``bias.json`` on the method pages."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from textwrap import wrap
+from textwrap import fill
 from typing import Any
 
+from turngym.benchmarks.studies.checks.expected_gradients.evidence import sentence
 from turngym.benchmarks.studies.harness import RESULTS, ROOT
 
 RESULT = RESULTS / "bias.json"
@@ -74,14 +75,13 @@ def section(found: Mapping[str, Any]) -> str:
         f"{objective_text(found['objective'])}. Its gradient compared with the expected first "
         "update in an [enumerable environment](README.md#expected-gradients):"
     )
-    lines = [
-        *wrap(text, 118, break_long_words=False, break_on_hyphens=False),
-        "",
-        *_head("", has_limit=True),
-        _row("defaults", found["defaults"]),
-    ]
+    lines = [_filled(text), "", *_head("", has_limit=True), _row("defaults", found["defaults"])]
     lines += [_row(f"then without: {each['reason']} ({each['without']})", each) for each in found["steps"]]
     return "\n".join([*lines, *(["", found["note"]] if found["note"] else [])]) + "\n"
+
+
+def _filled(text: str) -> str:
+    return fill(text, 118, break_long_words=False, break_on_hyphens=False)
 
 
 def _head(first: str, *, has_limit: bool) -> list[str]:
@@ -125,7 +125,10 @@ def _page_with(text: str, block: str, *, is_last: bool) -> str:
 def pages() -> dict[Path, str]:
     """Return the updated text of every page."""
     content = json.loads(RESULT.read_text("utf8"))
-    blocks = {PAGES / f"{name}.md": section(found) for name, found in content["methods"].items()}
+    blocks = {
+        PAGES / f"{name}.md": f"{_filled(sentence(name))}\n\n{section(found)}"
+        for name, found in content["methods"].items()
+    }
     blocks[PAGES / "README.md"] = _overview(content)
     return {
         path: _page_with(path.read_text("utf8"), block, is_last=path.name != "README.md")
