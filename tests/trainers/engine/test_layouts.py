@@ -10,13 +10,16 @@ import pytest
 import torch
 from layout_batches import awkward_rows, exact_norms, row, wide_model
 from torch import Tensor
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from turngym.agents.models.loading import LanguageModel
 from turngym.errors import ConfigError
 from turngym.trainers.core.rows import Row
-from turngym.trainers.engine.layouts import LAYOUTS, ROWS, Layout, layout_of
+from turngym.trainers.engine.checkpointing import checkpointed_layers, checkpointing
+from turngym.trainers.engine.layouts import LAYOUTS, ROWS, Layout, layout_of, segments
 from turngym.trainers.engine.layouts.check import require_layout
-from turngym.trainers.engine.layouts.tree import block_mask, dense_mask, packed_tree
+from turngym.trainers.engine.layouts.segments import Pieces, pieces_of
+from turngym.trainers.engine.layouts.tree import PackedTree, block_mask, dense_mask, packed_tree
 from turngym.trainers.engine.learner import UpdateConfig
 from turngym.trainers.engine.scoring import Critic, score
 
@@ -143,6 +146,68 @@ def test_cuts_have_every_sequence_once_and_keep_the_limit(name: str, limit: int)
     for one, two in pairwise(chunks):
         together = layout.lay_out([rows[s] for s in (*one, two[0])], CPU).ids.numel()
         assert together > limit, "the next one would have fitted"
+
+
+def pieces_of_rows(rows: Sequence[Row]) -> tuple[PackedTree, Pieces]:
+    tree = packed_tree(rows)
+    return tree, pieces_of(tree.pieces, len(tree.ids), CPU)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_pieces_of_a_tree_let_the_same_tokens_see_each_other(seed: int) -> None:
+    tree, pieces = pieces_of_rows(awkward_rows(seed))
+    seen = torch.zeros(len(tree.ids), len(tree.ids), dtype=torch.bool)
+    for query, key, mask in pieces.buckets:
+        square = torch.ones(query.shape[1], key.shape[1], dtype=torch.bool).tril()[None, None]
+        number, place, column = torch.nonzero((square if mask is None else mask)[:, 0].expand(len(query), -1, -1)).T
+        node = query[number, place]
+        own = pieces.place[node] - (number * query.shape[1] + place) == before_of(pieces, query)
+        seen[node[own], key[number[own], column[own]]] = True
+    assert torch.equal(seen, dense_mask(torch.from_numpy(tree.leave))[0, 0])
+
+
+def before_of(pieces: Pieces, query: Tensor) -> int:
+    """Number of queries in the buckets before one."""
+    sizes = [each.query.numel() for each in pieces.buckets]
+    return sum(sizes[: next(k for k, each in enumerate(pieces.buckets) if each.query is query)])
+
+
+def test_a_group_with_one_prompt_attends_less_than_rows_do() -> None:
+    """A prompt of 280 tokens goes through the network once, and less than half of the pairs of all rows is computed."""
+    draw = np.random.default_rng(0)
+    prompt = draw.integers(0, 90, 280).tolist()
+    rows = [row([*prompt, *draw.integers(0, 90, 140).tolist()], [300]) for _ in range(8)]
+    tree, pieces = pieces_of_rows(rows)
+    assert len(tree.ids) == pytest.approx(280 + 8 * 140, abs=8)
+    assert len(pieces.buckets) == 2
+    assert sum(query.shape[1] * key.numel() for query, key, _ in pieces.buckets) < 0.5 * 8 * 420**2
+
+
+def test_a_network_that_takes_no_pieces_has_the_mask(model: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Layers that do not pass arguments on to their attention compute the same with the mask over all pairs."""
+    rows = awkward_rows()
+    calls: list[bool] = []
+    taken = ALL_ATTENTION_FUNCTIONS["sdpa"]
+
+    def without(*given: Any, **named: Any) -> Any:
+        calls.append(named.pop(segments.ARGUMENT, None) is not None)
+        return taken(*given, **named)
+
+    found = outputs(model.network, rows, layout_of("tree"))
+    monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS, "sdpa", without)
+    masked = outputs(model.network, rows, layout_of("tree"))
+    assert calls and all(calls)
+    for a, b in zip((*found[:2], *found[2]), (*masked[:2], *masked[2]), strict=True):
+        torch.testing.assert_close(a, b, atol=1e-10, rtol=1e-10)
+
+
+def test_checkpointed_layers_compute_pieces_again(model: LanguageModel) -> None:
+    rows = awkward_rows()
+    expected = outputs(model.network, rows, layout_of("tree"))
+    with checkpointing(checkpointed_layers(model.network)):
+        found = outputs(model.network, rows, layout_of("tree"))
+    for a, b in zip((*found[:2], *found[2]), (*expected[:2], *expected[2]), strict=True):
+        assert torch.equal(a, b)
 
 
 def test_a_tree_of_ten_turns_holds_each_token_once() -> None:

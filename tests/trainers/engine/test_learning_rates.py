@@ -12,6 +12,7 @@ from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError
 from turngym.trainers.algorithms import build
 from turngym.trainers.engine.learner import Learner, UpdateConfig
+from turngym.trainers.engine.optimizer import is_fusible, make_optimizer, parameter_groups
 from turngym.trainers.loop.checkpoints.checkpoint import load_checkpoint, save_checkpoint
 
 RATE, CRITIC_RATE, WARMUP, PRETRAINED = 1e-3, 1e-2, 4, 3
@@ -149,3 +150,25 @@ def test_the_optimiser_takes_its_settings() -> None:
 def test_wrong_settings_of_the_optimiser_are_refused(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         UpdateConfig(**settings)
+
+
+def test_one_kernel_updates_all_parameters_as_single_operations_do() -> None:
+    """Within rounding, over steps with decay; a parameter on a device without such a kernel takes single operations."""
+    torch.manual_seed(0)
+    weights = [torch.randn(7, 5, dtype=torch.float64), torch.randn(5, dtype=torch.float64)]
+    fused, single = ([torch.nn.Parameter(each.clone()) for each in weights] for _ in range(2))
+    config = UpdateConfig(learning_rate=0.1, weight_decay=0.1)
+    optimizer = make_optimizer(parameter_groups(fused, [], config), config)
+    assert all(group["fused"] for group in optimizer.param_groups)
+    groups = parameter_groups(single, [], config)
+    plain = torch.optim.AdamW(groups, betas=(config.beta1, config.beta2), eps=config.epsilon, fused=False)
+    for _ in range(5):
+        for one, other in zip(fused, single, strict=True):
+            one.grad = torch.randn_like(one)
+            other.grad = one.grad.clone()
+        optimizer.step()
+        plain.step()
+    for one, other, start in zip(fused, single, weights, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-14, rtol=1e-14)
+        assert float((one - start).abs().max().detach()) > 0.1
+    assert not is_fusible([torch.nn.Parameter(torch.zeros(2, device="meta"))])

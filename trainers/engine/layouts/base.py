@@ -30,7 +30,7 @@ class Inputs(NamedTuple):
     mask: Any
     positions: Int[Tensor, "row token"]
     places: Int[Tensor, "read"]
-    more: Mapping[str, Tensor] = MappingProxyType({})
+    more: Mapping[str, Any] = MappingProxyType({})
 
 
 class Layout(Protocol):

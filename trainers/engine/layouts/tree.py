@@ -15,6 +15,7 @@ from torch import Tensor
 
 from turngym.trainers.core.rows import Integers, Row
 from turngym.trainers.engine.layouts.base import Inputs, on, require_no_pictures
+from turngym.trainers.engine.layouts.segments import ARGUMENT, Piece, pieces_of
 
 
 class PackedTree(NamedTuple):
@@ -25,19 +26,21 @@ class PackedTree(NamedTuple):
         depth: Number of nodes above each node.
         leave: First node after each node's subtree.
         places: Node of every read of the sequences, one sequence after another.
+        pieces: Path of each sequence that adds nodes.
     """
 
     ids: Integers
     depth: Integers
     leave: Integers
     places: Integers
+    pieces: Sequence[Piece] = ()
 
 
 class Tree:
     """One row that holds each shared prefix once; the mask lets a token see the tokens on its path.
 
-    With ``flex_attention`` the mask is a block mask, of which empty blocks are not computed. Otherwise it has an entry
-    for every pair of tokens.
+    With ``sdpa`` each sequence's new tokens attend over its path alone. With ``flex_attention`` the mask is a block
+    mask, of which empty blocks are not computed. Otherwise it has an entry for every pair of tokens.
     """
 
     name = "tree"
@@ -65,7 +68,8 @@ class Tree:
         tree = packed_tree(sequences)
         leave = on(tree.leave, device)
         mask = _MASKS.get(attention, dense_mask)(leave)
-        return Inputs(on(tree.ids[None], device), mask, on(tree.depth[None], device), on(tree.places, device))
+        more = {ARGUMENT: pieces_of(tree.pieces, len(tree.ids), device)} if attention == "sdpa" else {}
+        return Inputs(on(tree.ids[None], device), mask, on(tree.depth[None], device), on(tree.places, device), more)
 
 
 def _in_tree_order(sequences: Sequence[Row]) -> list[int]:
@@ -99,6 +103,7 @@ def packed_tree(sequences: Sequence[Row]) -> PackedTree:
     ids: list[Integers] = []
     depth: list[Integers] = []
     places: list[Integers] = [path] * len(sequences)
+    pieces: list[Piece] = []
     size, before = 0, path[:0]
     for number in _in_tree_order(sequences):
         row = sequences[number]
@@ -108,9 +113,11 @@ def packed_tree(sequences: Sequence[Row]) -> PackedTree:
         ids.append(row.ids[shared:])
         depth.append(np.arange(shared, length))
         places[number] = path[row.reads.position]
+        if shared < length:
+            pieces.append(Piece(path[:length].copy(), shared))
         size, before = size + length - shared, row.ids
     leave[path[: len(before)]] = size
-    return PackedTree(np.concatenate(ids), np.concatenate(depth), leave[:size], np.concatenate(places))
+    return PackedTree(np.concatenate(ids), np.concatenate(depth), leave[:size], np.concatenate(places), pieces)
 
 
 def dense_mask(leave: Tensor) -> Tensor:

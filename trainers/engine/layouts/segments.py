@@ -1,0 +1,120 @@
+"""Attention of a tree piece by piece: what each sequence adds to it, over the whole path of that sequence.
+
+A mask over all pairs of tokens computes every pair. Here the new tokens of a sequence attend over the tokens on its
+path alone, whose keys and values are copied from the tree, so that gradients of shared tokens are sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+from turngym.trainers.core.rows import Integers
+from turngym.trainers.engine.layouts.base import on
+
+ARGUMENT = "tree_pieces"
+"""Name under which a network's forward pass hands the pieces to its attention."""
+_SHORTEST = 0.6
+"""Pieces that are attended together have at least this share of the longest one's tokens."""
+
+
+class Piece(NamedTuple):
+    """The nodes on the path of one sequence, of which those from ``new`` on are its own."""
+
+    path: Integers
+    new: int
+
+
+class Bucket(NamedTuple):
+    """Pieces of similar lengths, padded: nodes of queries and of keys, and the mask where causal attention differs."""
+
+    query: Tensor
+    key: Tensor
+    mask: Tensor | None
+
+
+class Pieces(NamedTuple):
+    """All pieces of a tree, and where each node is among the queries of the buckets."""
+
+    buckets: tuple[Bucket, ...]
+    place: Tensor
+
+
+def pieces_of(paths: Sequence[Piece], size: int, device: torch.device) -> Pieces:
+    """Return pieces in buckets.
+
+    Args:
+        paths: Pieces whose own nodes together are all nodes.
+        size: Number of nodes.
+        device: Device of the network.
+    """
+    buckets: list[list[Piece]] = []
+    for piece in sorted(paths, key=lambda each: (each.new > 0, each.new - len(each.path))):
+        first = buckets[-1][0] if buckets else None
+        own = len(piece.path) - piece.new
+        if first is None or bool(first.new) != bool(piece.new) or own < _SHORTEST * (len(first.path) - first.new):
+            buckets.append([])
+        buckets[-1].append(piece)
+    place = np.zeros(size, dtype=np.int64)
+    found, start = [], 0
+    for bucket in buckets:
+        query, key, new = _padded(bucket)
+        for number, piece in enumerate(bucket):
+            nodes = piece.path[piece.new :]
+            place[nodes] = start + number * query.shape[1] + np.arange(len(nodes))
+        found.append(Bucket(on(query, device), on(key, device), _mask(new, query.shape[1], key.shape[1], device)))
+        start += query.size
+    return Pieces(tuple(found), on(place, device))
+
+
+def _padded(bucket: Sequence[Piece]) -> tuple[Integers, Integers, Integers]:
+    """Return nodes of queries and keys as matrices, and how many tokens of each path are not its own."""
+    new = np.array([piece.new for piece in bucket], dtype=np.int64)
+    query = np.zeros((len(bucket), max(len(piece.path) - piece.new for piece in bucket)), dtype=np.int64)
+    key = np.zeros((len(bucket), max(len(piece.path) for piece in bucket)), dtype=np.int64)
+    for number, piece in enumerate(bucket):
+        query[number, : len(piece.path) - piece.new] = piece.path[piece.new :]
+        key[number, : len(piece.path)] = piece.path
+    return query, key, new
+
+
+def _mask(new: Integers, queries: int, keys: int, device: torch.device) -> Tensor | None:
+    """Return which key each query sees; None where both start with the first token of their sequences."""
+    if not new.any():
+        return None
+    offsets = on(np.unique(new) if (new == new[0]).all() else new, device)
+    last = offsets[:, None] + torch.arange(queries, device=device)
+    return (torch.arange(keys, device=device) <= last[..., None])[:, None]
+
+
+_attend = ALL_ATTENTION_FUNCTIONS["sdpa"]
+
+
+def attend(
+    module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Any, **given: Any
+) -> tuple[Tensor, Any]:
+    """Attend as ``sdpa`` of transformers does; piece by piece where a forward pass was given pieces."""
+    pieces: Pieces | None = given.pop(ARGUMENT, None)
+    if pieces is None:
+        found: tuple[Tensor, Any] = _attend(module, query, key, value, attention_mask, **given)
+        return found
+    given["is_causal"] = True
+    outputs = []
+    for bucket in pieces.buckets:
+        parts = (_taken(query, bucket.query), _taken(key, bucket.key), _taken(value, bucket.key))
+        outputs.append(_attend(module, *parts, bucket.mask, **given)[0].flatten(0, 1))
+    return torch.cat(outputs).index_select(0, pieces.place)[None], None
+
+
+def _taken(states: Tensor, nodes: Tensor) -> Tensor:
+    """Return the states of nodes as ``[row, head, token, width]``."""
+    tokens = states[0].transpose(0, 1).index_select(0, nodes.flatten())
+    return tokens.view(*nodes.shape, *tokens.shape[1:]).transpose(1, 2)
+
+
+ALL_ATTENTION_FUNCTIONS["sdpa"] = attend
