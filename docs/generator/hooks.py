@@ -22,6 +22,9 @@ _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 
 _ARXIV = re.compile(r"(?<!\[)\barXiv (\d{4}\.\d{4,5})\b")
 
+_CELL_CODE = re.compile(r"(?<=\| )`[^`\n]*\\\|[^`\n]*`")
+"""Code at the start of a table's cell with an escaped bar, where Markdown in Python shows the backslash."""
+
 
 def _first(*candidates: str) -> str:
     return next((each for each in candidates if (ROOT / each).exists()), candidates[0])
@@ -79,6 +82,7 @@ def rewritten(source: str, target: str, text: str, known: dict[str, str], pictur
         return f"{mark}[{label}]({new}{anchor or ''})"
 
     text = _ARXIV.sub(r"[arXiv \1](https://arxiv.org/abs/\1)", text)
+    text = _CELL_CODE.sub(lambda found: found[0].replace("\\|", "|"), text)
     return _LINK.sub(link, _with_space_before_lists(text))
 
 
