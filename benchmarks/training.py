@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from turngym.storage.files import path_of
 from turngym.types import StrPath
 
 if TYPE_CHECKING:
@@ -38,9 +39,9 @@ def train(
     from turngym.benchmarks.cli.train import parse_train, words_of  # needs the packages of training
 
     given = {name: os.fspath(value) if isinstance(value, os.PathLike) else value for name, value in options.items()}
-    words = [] if config is None else ["--config", os.fspath(config)]
+    words = [] if config is None else ["--config", str(path_of(config, "config"))]
     words += words_of(given, [], "turngym.train")
-    words += [] if run_dir is None else [f"--run-dir={os.fspath(run_dir)}"]
+    words += [] if run_dir is None else [f"--run-dir={path_of(run_dir, 'run_dir')}"]
     settings, folder, is_resumed = parse_train([*words, *(["--resume"] if resume else [])])
     from turngym.trainers.loop.job import train as run
 

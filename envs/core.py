@@ -6,6 +6,7 @@ order, turn limit, the info table, splits, snapshots.
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from abc import abstractmethod
@@ -23,7 +24,7 @@ from turngym.envs.spaces import Unicode
 from turngym.errors import BrokenCode, ConfigError, EpisodeOver, SnapshotUnsupported, nearest
 from turngym.options import Options as BaseOptions
 from turngym.options import between
-from turngym.types import SPLITS, JSONValue
+from turngym.types import SPLITS, UNKNOWN, JSONValue
 
 if TYPE_CHECKING:
     from turngym.envs.tools.tool_schema import ToolSet
@@ -372,12 +373,13 @@ class TextEnv(SnapshotEnv[ObsT]):
 
     def _info(self) -> dict[str, Any]:
         rules = type(self)  # an instance may keep data under the name of a hook, such as self.score
+        progress = float(rules.progress(self))
         info: dict[str, Any] = {
             "anchor": rules.anchor(self),
             "legal_actions": _as_tuple(rules.legal_actions(self), self.env_id) if self._running else (),
             "action_is_valid": self._action_is_valid,
             "success": self._success,
-            "progress": float(rules.progress(self)),
+            "progress": UNKNOWN if math.isnan(progress) else progress,
             "score": float(rules.score(self)),
             "fault": "",
         }

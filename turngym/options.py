@@ -45,6 +45,8 @@ from turngym.errors import ConfigError, nearest
 
 _WRONG: Any = object()
 _LONGEST_SHOWN = 200
+_LARGEST = 2**63 - 1
+"""Largest whole number, as arrays and sizes have it."""
 
 
 class Rule(NamedTuple):
@@ -403,7 +405,8 @@ def _items(value: Any, item: Kind) -> Any:
 
 
 def _whole(value: Any) -> Any:
-    return value if isinstance(value, int) and not isinstance(value, bool) else _WRONG
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_whole and -_LARGEST <= value <= _LARGEST else _WRONG
 
 
 def _real(value: Any) -> Any:

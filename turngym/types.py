@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
@@ -11,6 +12,22 @@ SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 
 StrPath: TypeAlias = str | os.PathLike[str]
 """A path, as public functions take it."""
+
+
+class _Unknown(float):
+    """NaN that equals NaN, so that the infos of two equal episodes are equal, as Gymnasium's checker wants them."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, float) and math.isnan(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = float.__hash__
+
+
+UNKNOWN = _Unknown("nan")
+"""The progress of a task for which it is not known."""
 
 JSONValue: TypeAlias = Any  # a value that json.dumps accepts; the recursive type is not worth its noise
 

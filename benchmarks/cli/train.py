@@ -218,6 +218,8 @@ def words_of(content: Mapping[str, Any], argv: Sequence[str], owner: str) -> lis
     for name in (ALGORITHM_DEFAULTS, "algorithm_options"):
         content |= _of_parts(content.pop(name, {}), name, owner)
     content = lifted(content)
+    if {"env", "game"} <= content.keys():
+        raise OptionError("env", "and game are the same option: leave one of them out.", owner)
     default = "rae" if is_game(str(content.get("env", content.get("game", "")))) else TrainConfig().algorithm
     kinds = dict(parts(str(content.get("algorithm", default))))
     hints = {**get_type_hints(TrainConfig, include_extras=True), **kinds, **_DATA_OPTIONS, "run_dir": Path | None}

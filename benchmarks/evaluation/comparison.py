@@ -29,6 +29,7 @@ from turngym.benchmarks.evaluation.submission import Submission, load_submission
 from turngym.benchmarks.statistics.estimates import as_json, equal_weight_mean
 from turngym.display import data_frame, html_table, html_text
 from turngym.errors import ConfigError
+from turngym.storage.files import path_of
 from turngym.types import StrPath
 
 METRICS = {"success": "success", "score": "score", "return": "returns", "turns": "length"}
@@ -154,7 +155,7 @@ def _submission(played: Evaluation | Submission | StrPath) -> Submission:
     if isinstance(played, Submission):
         return played
     if not isinstance(played, Evaluation):
-        return load_submission(played)
+        return load_submission(path_of(played, "an evaluation that turngym.evaluate has not returned"))
     found = played.result
     rows = tuple(row for each in found.results for row in each.episodes)
     rules = {row["label"]: row["ruleset_hash"] for row in rows}

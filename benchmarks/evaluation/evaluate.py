@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 from turngym.agents.core import Agent, EagerAgent
@@ -23,6 +22,7 @@ from turngym.display import data_frame
 from turngym.envs.own import find_spec
 from turngym.errors import ConfigError
 from turngym.options import Amount, Options, Positive, above, at_most
+from turngym.storage.files import path_of
 from turngym.types import StrPath
 
 
@@ -118,7 +118,7 @@ def evaluate(
         made_with,
         Execution(num_envs, backend, schedule or _fitting(player)),
         {"random": RandomAgent(seed), "expert": ExpertAgent()} if baselines else {},
-        None if out is None else Path(out),
+        None if out is None else path_of(out, "out"),
         resume,
         time_budget,
         watcher or Watcher(),

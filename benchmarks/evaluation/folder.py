@@ -38,8 +38,8 @@ def require_free(path: Path) -> None:
     require_folder(path)
     if not is_free(path):
         raise RunFolderExists(
-            f"{path} exists already and is not empty: --resume continues with the evaluation in it, or pass another "
-            "folder as --out."
+            f"{path} exists already and is not empty: --resume (resume=True in Python) continues with the evaluation "
+            "in it, or pass another folder as --out (out)."
         )
 
 

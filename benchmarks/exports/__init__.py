@@ -16,6 +16,7 @@ from turngym.benchmarks.evaluation.submission import Submission, key_of
 from turngym.benchmarks.exports.source import Source, shown
 from turngym.errors import ConfigError, TurngymError
 from turngym.registry import Registry
+from turngym.storage.files import path_of
 from turngym.types import StrPath
 
 
@@ -52,11 +53,12 @@ def export(folder: StrPath, format: str, out: StrPath, success: bool = False) ->
         UnknownName: There is no such format.
         ConfigError: The folder holds neither, or is damaged, or ``out`` is of the wrong kind or part of the folder.
     """
-    write = EXPORTS[format]
-    if Path(out).exists() and Path(folder).resolve() in (Path(out).resolve(), *Path(out).resolve().parents):
-        raise ConfigError(f"{out} is part of {folder} and would be overwritten: pass another --out.")
+    source, target = path_of(folder, "folder"), path_of(out, "out")
+    write = EXPORTS[str(format)]
+    if target.exists() and source.resolve() in (target.resolve(), *target.resolve().parents):
+        raise ConfigError(f"{out} is part of {folder} and would be overwritten: pass another --out (out in Python).")
     try:
-        return write(Source(Path(folder), success), Path(out))
+        return write(Source(source, success), target)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         if isinstance(error, TurngymError):
             raise

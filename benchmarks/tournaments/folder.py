@@ -62,8 +62,8 @@ class TournamentFolder:
         if not is_free(path):
             if not resume:
                 raise RunFolderExists(
-                    f"{path} exists already and is not empty: --resume continues with the tournament in it, or pass "
-                    "another folder."
+                    f"{path} exists already and is not empty: --resume (resume=True in Python) continues with the "
+                    "tournament in it, or pass another folder."
                 )
             self._require_same(path, json.loads(json.dumps(plan)))
         write_json(path / "config.json", plan)

@@ -4,6 +4,7 @@ import dataclasses
 import html
 import json
 import sys
+from collections.abc import Callable
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -17,7 +18,8 @@ from turngym.__main__ import main
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.benchmarks.cli.train import parse_train
 from turngym.benchmarks.evaluation.comparison import METRICS
-from turngym.errors import MissingExtra
+from turngym.benchmarks.exports import export
+from turngym.errors import MissingExtra, RunFolderExists
 from turngym.trainers.records.run_folder import RunFolder
 
 TINY = {
@@ -90,6 +92,34 @@ def test_results_are_compared_as_returned_or_by_folder(tmp_path: Path) -> None:
     other = turngym.evaluate("turngym/FrozenLake-v0", "random", episodes=4)
     with pytest.raises(turngym.ConfigError, match="did not play the same tasks"):
         turngym.compare(other, second)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda folder: turngym.train(config=3), "config must be a path, as text or a pathlib.Path, got 3."),  # type: ignore[arg-type]
+        (lambda folder: turngym.train(run_dir=3), "run_dir must be a path"),  # type: ignore[arg-type]
+        (lambda folder: turngym.compare(1, 2), "that turngym.evaluate has not returned must be a path, as text"),  # type: ignore[arg-type]
+        (lambda folder: export(folder, "chat", 3), "out must be a path"),  # type: ignore[arg-type]
+        (lambda folder: export(3, "chat", folder), "folder must be a path"),  # type: ignore[arg-type]
+        (lambda folder: export(folder, 3, folder / "x"), "no export format named '3'"),  # type: ignore[arg-type]
+        (lambda folder: turngym.evaluate("turngym/FrozenLake-v0", "random", out=3), "out must be a path"),  # type: ignore[arg-type]
+        (
+            lambda folder: turngym.train(rollout={"groups": 10**400}),
+            "groups of .* must be a whole number of at least 1",
+        ),
+        (lambda folder: turngym.evaluate("turngym/FrozenLake-v0", "random", episodes=10**400), "episodes of turngym"),
+    ],
+)
+def test_wrong_paths_and_numbers_are_named(call: Callable[[Path], Any], told: str, tmp_path: Path) -> None:
+    with pytest.raises(turngym.TurngymError, match=told):
+        call(tmp_path)
+
+
+def test_a_folder_in_use_says_how_to_resume_from_python(tmp_path: Path) -> None:
+    turngym.evaluate("turngym/FrozenLake-v0", "random", episodes=2, out=tmp_path)
+    with pytest.raises(RunFolderExists, match="resume=True in Python"):
+        turngym.evaluate("turngym/FrozenLake-v0", "random", episodes=2, out=tmp_path)
 
 
 class Frame:

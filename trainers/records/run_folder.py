@@ -26,7 +26,10 @@ _RESERVED_BYTES = 256 * 1024
 def _require_free(path: Path) -> None:
     require_folder(path)
     if not is_free(path):
-        raise RunFolderExists(f"{path} exists already: pass --resume to continue it, or another --run-dir.")
+        raise RunFolderExists(
+            f"{path} exists already: pass --resume (resume=True in Python) to continue it, "
+            "or another --run-dir (run_dir)."
+        )
 
 
 class RunFolder:

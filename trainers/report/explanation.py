@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, variance
 from typing import Any, NamedTuple
@@ -108,12 +110,21 @@ FAULTS = Sign(
 )
 
 
+def _environment(config: Mapping[str, Any]) -> str:
+    """Return the environment of a run and its options, as a shell reads them."""
+    options, words = config.get("env_options"), [str(config.get("env", "ENV"))]
+    for name, value in options.items() if isinstance(options, Mapping) else ():
+        words += ["--option", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
+    return shlex.join(words)
+
+
 def _found_by(sign: Sign) -> Callable[[RunData], Cause | None]:
     def find(run: RunData) -> Cause | None:
         share = _recent(run.metrics, sign.metric)
         if math.isnan(share) or share < sign.most:
             return None
-        return Cause(f"{percent(share)} {sign.what} {_when(run)}", sign.look, sign.section)
+        look = sign.look.replace("turngym play ENV", f"turngym play {_environment(run.config)}")
+        return Cause(f"{percent(share)} {sign.what} {_when(run)}", look, sign.section)
 
     return find
 

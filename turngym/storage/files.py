@@ -7,9 +7,29 @@ import os
 from pathlib import Path
 from typing import Any
 
+from turngym.errors import ConfigError
 from turngym.storage.bounded import require_file
 
 _LARGEST = 2**30
+
+
+def path_of(value: Any, name: str) -> Path:
+    """Return a path that was passed from Python.
+
+    Args:
+        value: Text or a path object.
+        name: Name of the argument, for the message.
+
+    Raises:
+        ConfigError: It is neither.
+
+    >>> path_of(3, "run_dir")
+    Traceback (most recent call last):
+    turngym.errors.ConfigError: run_dir must be a path, as text or a pathlib.Path, got 3.
+    """
+    if isinstance(value, str | os.PathLike):
+        return Path(os.fspath(value))
+    raise ConfigError(f"{name} must be a path, as text or a pathlib.Path, got {value!r:.80}.")
 
 
 def write_atomic(path: Path, content: bytes | str) -> None:

@@ -15,6 +15,7 @@ from typing import Any, get_type_hints
 from turngym.benchmarks.cli.options.usage import suggestion
 from turngym.errors import ConfigError, MissingExtra
 from turngym.options import OptionError, UnknownOption, kind_of
+from turngym.storage.bounded import require_file
 from turngym.storage.files import read_text, write_json
 from turngym.storage.folders import Kind, require_kind
 from turngym.text import valid_text
@@ -25,7 +26,10 @@ NOT_IN_FILES = ("config", "resume", "json")
 """Options that concern a single call of a command."""
 _BYTE_ORDER_MARK = "\ufeff"
 _KINDS: Mapping[str, Kind] = {"train": "training run", "eval": "evaluation", "tournament": "tournament"}
+_LARGEST, _DEEPEST = 2**18, 32
 _EXPONENT = re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+")
+_OLD_NUMBER = re.compile(r"[-+]?(0[0-9_]+|[0-9_]+(:[0-9_.]+)+)")
+"""Octal and sexagesimal numbers of YAML 1.1: 010 would be 8, and 1:30 would be 90."""
 
 
 def take_config(argv: Sequence[str]) -> tuple[Path | None, list[str]]:
@@ -82,6 +86,7 @@ def read_config(path: Path, command: str) -> dict[str, Any]:
     if suffix not in readers:
         raise ConfigError(f"--config takes a file that ends with {', '.join(readers)}, got {path}.")
     try:
+        require_file(path, _LARGEST)
         content = readers[suffix](read_text(path).removeprefix(_BYTE_ORDER_MARK))
         _require_plain(content, "", str(path))
     except OptionError:
@@ -139,10 +144,24 @@ def _read_yaml(text: str) -> Any:
             found: dict[Any, Any] = super().construct_mapping(node, deep)
             return found
 
+        def construct_number(self, node: Any) -> Any:
+            text = node.value
+            if _OLD_NUMBER.fullmatch(text):
+                raise ValueError(f"{text} is another number in YAML 1.1 than in 1.2: write it in decimal, or quote it")
+            is_float = node.tag.endswith("float")
+            return self.construct_yaml_float(node) if is_float else self.construct_yaml_int(node)
+
+    for kind in ("int", "float"):
+        Loader.add_constructor(f"tag:yaml.org,2002:{kind}", Loader.construct_number)
     Loader.add_implicit_resolver("tag:yaml.org,2002:float", _EXPONENT, list("-+0123456789"))
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=Loader)):
-            raise ValueError("aliases (*name) are not supported")
+        depth = 0
+        for event in yaml.parse(text, Loader=Loader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > _DEEPEST:
+                raise ValueError(f"tables and lists are nested more than {_DEEPEST} deep")
+            if isinstance(event, yaml.AliasEvent):
+                raise ValueError("aliases (*name) are not supported")
         return yaml.load(text, Loader=Loader)  # a SafeLoader
     except yaml.YAMLError as error:
         raise ValueError(" ".join(str(error).split())) from error

@@ -14,7 +14,7 @@ from turngym.arithmetic import as_float, is_finite
 from turngym.columns import valid_columns
 from turngym.errors import NotFinite
 from turngym.text import valid_text
-from turngym.types import INFO_TYPES
+from turngym.types import INFO_TYPES, UNKNOWN
 
 _DEEPEST = 32
 _ATOMS = frozenset((str, int, float, bool, type(None)))
@@ -125,7 +125,7 @@ def valid_table(info: dict[str, Any]) -> dict[str, Any]:
             and -1 <= success <= 1
             and type(score) is float
             and math.isfinite(score)
-            and type(progress) is float
+            and (type(progress) is float or progress is UNKNOWN)
             and not math.isinf(progress)
             and "reward_components" not in info
             and "columns" not in info

@@ -157,7 +157,8 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path, capsys: pyt
     (tmp_path / "mine.txt").write_text("mine")
     assert main(["eval", GUESS, "--agent", "expert", "--episodes", "2", "--out", str(tmp_path)]) == 2
     shown = capsys.readouterr()
-    way_out = "--resume continues with the evaluation in it, or pass another folder as --out."
+    resume = "--resume (resume=True in Python) continues with the evaluation in it"
+    way_out = f"{resume}, or pass another folder as --out (out)."
     assert shown.err == f"error: {tmp_path} exists already and is not empty: {way_out}\n"
     assert not shown.out and [file.name for file in tmp_path.iterdir()] == ["mine.txt"]
 

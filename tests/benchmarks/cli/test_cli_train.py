@@ -234,7 +234,10 @@ def test_a_folder_with_a_run_in_it_is_left_alone(tmp_path: Path, capsys: pytest.
     RunFolder.create(tmp_path / "run", TrainConfig())
     before = (tmp_path / "run" / "config.json").read_bytes()
     assert main(["train", *TINY, "--run-dir", str(tmp_path / "run")]) == 2
-    assert "exists already: pass --resume to continue it, or another --run-dir." in capsys.readouterr().err
+    assert (
+        "exists already: pass --resume (resume=True in Python) to continue it, or another --run-dir"
+        in capsys.readouterr().err
+    )
     assert (tmp_path / "run" / "config.json").read_bytes() == before
 
 

@@ -107,6 +107,15 @@ def test_the_first_cause_in_the_metrics_is_named(metrics: dict[str, float], expe
     assert expected in explanation(run_of(flat(**metrics)))
 
 
+def test_the_hint_to_play_has_the_options_of_the_run() -> None:
+    options = {"data": "my questions.jsonl", "tools": ["python"]}
+    found = explanation(
+        run_of(flat(**{"rollout/invalid_actions": 1.0}), env="turngym/Questions-v0", env_options=options)
+    )
+    command = """play turngym/Questions-v0 --option 'data=my questions.jsonl' --option 'tools=["python"]' --agent hf:"""
+    assert command in found
+
+
 def test_nothing_is_made_up_where_nothing_is_recorded() -> None:
     assert explanation(run_of([])).startswith("Nothing was trained") and look_at(run_of([])) == []
     assert explanation(run_of([{"iteration": 0}] * 12)).startswith("Whether success changed is not known; no single")
