@@ -17,7 +17,7 @@ PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --co
 # processes, and each would compile turngym anew.
 PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(VENV)/bin/python -m pytest
 
-INTEGRATION = journeys trainers envs own desktop miniwob peers plugins agents verl rl openenv vllm verifiers inspect tools search browsergym textworld scienceworld
+INTEGRATION = journeys trainers envs own desktop miniwob peers plugins agents verl rl openenv vllm verifiers inspect tools tracking search browsergym textworld scienceworld
 
 .PHONY: quickstart test test-fast test-portable lint test-integration docs docs-serve docs-pages peers vllm format coverage clean
 
@@ -71,7 +71,7 @@ format: $(VENV)/.dev$(TAG)
 # tests/requirements/NAME.txt with its dependencies, and tests/requirements/no-deps/NAME.txt without. They see the packages of
 # $(VENV), so none of them holds a second torch. Few of their modules are ever imported, so pip compiles none.
 REQUIREMENTS = tests/requirements
-ISOLATED = agents alfworld browsergym desktop docs inspect miniwob openenv peers plugins rl scienceworld search textworld tools verifiers verl vllm
+ISOLATED = agents alfworld browsergym desktop docs inspect miniwob openenv peers plugins rl scienceworld search textworld tools tracking verifiers verl vllm
 # These are folders of packages, which no Python belongs to: data, and Ray for the workers that tests start.
 FOLDERS = smollm2 ray
 DONE = .done$(TAG)
@@ -154,6 +154,7 @@ TESTS_scienceworld = tests/envs/textworlds/test_scienceworld.py
 TESTS_search = tests/envs/search/test_search_dense.py tests/envs/search/test_search_qdrant.py tests/envs/search/test_search_hub.py tests/envs/tools/test_questions_env.py
 TESTS_textworld = tests/envs/textworlds/test_textworld.py tests/envs/textworlds/test_jericho.py
 TESTS_tools = tests/envs/tools/test_sandbox_*.py tests/envs/tools/test_mcp_tools.py $(PLUGINS)/test_mcp_server.py
+TESTS_tracking = tests/trainers/loop/test_trackers_live.py
 TESTS_verifiers = $(PLUGINS)/test_plugin_verifiers.py $(PLUGINS)/gateway/test_gateway_clients_live.py
 TESTS_verl = $(PLUGINS)/test_plugin_verl*.py
 TESTS_vllm = tests/agents/models/test_vllm*.py tests/benchmarks/cli/test_vllm*.py tests/trainers/loop/test_vllm*.py

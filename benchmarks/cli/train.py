@@ -88,6 +88,11 @@ _WRAPPERS = Annotated[
     ),
 ]
 
+_TRACK: Any = tyro.conf.arg(
+    metavar="NAME",
+    help="Tracker, repeatable: wandb, mlflow, trackio, or tensorboard, which is written anyway if installed.",
+)
+
 
 def main(argv: Sequence[str]) -> int:
     """Train; an interrupted run keeps a checkpoint and prints how to resume, a stopped one prints why as well.
@@ -227,6 +232,7 @@ def words_of(content: Mapping[str, Any], argv: Sequence[str], owner: str) -> lis
     allowed = {name: hint for name, hint in hints.items() if name not in _NO_OPTIONS and name[0] != "_"}
     values = {name: _as_word(value) for name, value in checked(content, allowed, owner, "train").items()}
     wrappers = [f"--wrapper={each}" for name in ("wrapper", "wrappers") for each in values.pop(name, ())]
+    trackers = [f"--track={each}" for each in values.pop("track", ())]
     dropped = set(kinds) - set(dict(parts(_given(argv, "algorithm") or "+".join(kinds))))
     if is_given(argv, "env", "game") or (is_given(argv, "data") and not content.get("data")):
         dropped |= {"env", "game", "env_options"}
@@ -234,7 +240,8 @@ def words_of(content: Mapping[str, Any], argv: Sequence[str], owner: str) -> lis
         dropped |= set(NAMES)
     left = {name: value for name, value in values.items() if name.partition(".")[0] not in dropped}
     kept = {name: value for name, value in left.items() if not is_given(argv, name)}
-    return [*as_words(kept), *([] if is_given(argv, "wrapper") else wrappers)]
+    wrappers = [] if is_given(argv, "wrapper") else wrappers
+    return [*as_words(kept), *wrappers, *([] if is_given(argv, "track") else trackers)]
 
 
 def _of_parts(options: Any, name: str, owner: str) -> dict[str, Any]:
@@ -335,6 +342,9 @@ def _default_arguments(start: TrainConfig, methods: Mapping[str, Any], sections:
             kinds[field.name], values[field.name] = _ENV_OPTIONS, as_pairs(dict(value))
         elif field.name == "wrappers":
             kinds[field.name], values[field.name] = _WRAPPERS, value
+        elif field.name == "track":
+            kinds[field.name] = Annotated[hints[field.name], tyro.conf.UseAppendAction, _TRACK]
+            values[field.name] = value
         elif field.name not in _NO_OPTIONS:
             is_nested = dataclasses.is_dataclass(value)
             if is_nested and sections is not None and field.name not in sections:

@@ -11,13 +11,15 @@ import built
 import pytest
 from built import Built
 
+TRAIN = (
+    "train --env turngym/GuessTheNumber-v0 --env-options --no-control --embedded.hidden-size 16 "
+    "--embedded.layers 1 --embedded.heads 2 --embedded.vocabulary 300 --warmup.demonstrations 2 "
+    "--warmup.epochs 1 --iterations 1 --rollout.groups 1 --rollout.group-size 2 --evaluation.episodes 1 "
+    "--evaluation.every 0"
+)
 EXTRAS: dict[str, str] = {
-    "train": (
-        "train --env turngym/GuessTheNumber-v0 --env-options --no-control --embedded.hidden-size 16 "
-        "--embedded.layers 1 --embedded.heads 2 --embedded.vocabulary 300 --warmup.demonstrations 2 "
-        "--warmup.epochs 1 --iterations 1 --rollout.groups 1 --rollout.group-size 2 --evaluation.episodes 1 "
-        "--evaluation.every 0"
-    ),
+    "train": TRAIN,
+    **{name: TRAIN + f" --track {name}" for name in ("wandb", "mlflow", "trackio")},
     "gguf": "eval turngym/GuessTheNumber-v0 --agent hf:model.gguf --episodes 1",
     "text": "play turngym/TextWorldExpress-v0 --agent random",
     "scienceworld": "play turngym/ScienceWorld-v0 --agent random",
@@ -44,7 +46,7 @@ EXTRAS: dict[str, str] = {
 }
 """Extra -> a command, or a line of Python, that needs it."""
 NOT_OF_USERS = {"all", "dev"}
-STANDS_ON_TRAIN = {"gguf", "vllm"}
+STANDS_ON_TRAIN = {"gguf", "mlflow", "trackio", "vllm", "wandb"}
 
 
 @pytest.fixture(scope="module")

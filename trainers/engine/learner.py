@@ -133,6 +133,7 @@ class Learner:
     def update(self, trajectories: Sequence[Trajectory], iteration: int) -> dict[str, float]:
         """Assign credit to the trajectories of one iteration and update the weights; returns metrics."""
         self.advantages = torch.zeros(0)
+        self._statistics = PolicyStatistics(turn_table([]))
         self._refresh_reference(iteration)
         batch = self.prepare(trajectories, iteration)
         if not batch.num_rows:
@@ -159,6 +160,11 @@ class Learner:
         if self.loss_scale.is_needed:
             metrics["train/loss_scale"] = self.loss_scale.value
         return metrics
+
+    @property
+    def log_ratios(self) -> Tensor:
+        """Log-ratio of each token of the last update of the last batch to the policy that sampled it; on this rank."""
+        return self._statistics.log_ratios
 
     def publish(self) -> None:
         """Give the trained weights to the policy as it samples."""

@@ -108,6 +108,8 @@ class PolicyStatistics:
         self._agreement: dict[str, float] = defaultdict(float)
         """Of all updates: sums over tokens whose old log-probability is the trainer's of how far the sampler's is."""
         self._largest_ratio = 0.0
+        self._log_ratios: list[Tensor] = []
+        self._last_log_ratios: list[Tensor] = []
         self._updates: list[dict[str, float]] = []
 
     @no_grad
@@ -118,6 +120,7 @@ class PolicyStatistics:
             return
         ids = inputs.turn_ids[mask]
         log_ratio = _clamped(F.log_ratios(inputs.logprobs, inputs.behaviour_logprobs, mask)[mask])
+        self._log_ratios.append(log_ratio)
         ratio = log_ratio.exp()
         _, turn = torch.unique(ids, return_inverse=True)
         of_turn = torch.zeros(int(turn.max()) + 1, dtype=ratio.dtype, device=ratio.device).index_add_(
@@ -172,6 +175,12 @@ class PolicyStatistics:
             found["policy/kl_reference"] = sums["reference"] / max(sums["tokens"], 1)
         self._updates.append(found)
         self._sums = defaultdict(float)
+        self._last_log_ratios, self._log_ratios = self._log_ratios, []
+
+    @property
+    def log_ratios(self) -> Tensor:
+        """Log-ratio of each token of the last update to the policy that sampled it; on this rank."""
+        return torch.cat(self._last_log_ratios).cpu() if self._last_log_ratios else torch.zeros(0)
 
     def metrics(self) -> dict[str, float]:
         """Return the means over the updates, the drift at the last one, and the largest ratio of all."""

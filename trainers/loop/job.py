@@ -40,8 +40,8 @@ from turngym.trainers.loop.tasks.factory import make_task
 from turngym.trainers.loop.tasks.task import TaskSource
 from turngym.trainers.loop.time_left import TimeLeft
 from turngym.trainers.loop.trainer import Trainer
-from turngym.trainers.records.metric_log import require_service
 from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.records.trackers import require_tracker
 from turngym.trainers.records.unwritten import folder_of_ranks
 from turngym.trainers.report.curve import write_curve
 from turngym.trainers.report.diagnosis import diagnose, is_out_of_memory
@@ -101,8 +101,6 @@ def train(
         CheckpointError: There is nothing to resume, or it is damaged.
         RunStopped: Something stopped the training; the last good checkpoint and a diagnosis are in the folder.
     """
-    if config.track != "none":
-        require_service(config.track)
     with launched(config.device) as ranks:
         screen = (console or Console()) if ranks.is_first else Console(quiet=True)
         if resume:
@@ -112,6 +110,8 @@ def train(
 
 def _begin(config: TrainConfig, run_dir: Path, ranks: Ranks, console: Console, watch: Watch | None) -> JobResult:
     """Run a new job."""
+    for name in config.track:
+        require_tracker(name)
     require_packages(config)
     require_own_sampler(config, ranks)
     algorithm = build_algorithm(config)  # a wrong name or setting fails before anything is written

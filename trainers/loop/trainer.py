@@ -26,9 +26,10 @@ from turngym.trainers.loop.checkpoints.saving import CheckpointWriter, Progress
 from turngym.trainers.loop.sampling.samplers import RolloutSampler
 from turngym.trainers.loop.tasks.task import TaskSource
 from turngym.trainers.records.metric_log import MetricLog
-from turngym.trainers.records.rollout_metrics import branch_metrics, rollout_metrics, timing_metrics
+from turngym.trainers.records.rollout_metrics import branch_metrics, histograms, rollout_metrics, timing_metrics
 from turngym.trainers.records.run_folder import RunFolder
-from turngym.trainers.records.samples import advantages_by_turn
+from turngym.trainers.records.samples import advantages_by_turn, images_of, transcript_of
+from turngym.trainers.records.trackers import Detail
 from turngym.trainers.report.diagnosis import Diagnosis, diagnose, is_out_of_memory
 from turngym.trainers.settings.config import TrainConfig
 from turngym.trainers.settings.guards import Watchdog
@@ -88,6 +89,7 @@ class Trainer:
         self.samplers: list[RolloutSampler] = []
         """Sampler other than the policy's network."""
         self._last_record: dict[str, Any] = {}
+        self._detail = Detail()
         self._settled = learner.updates
         """Number of updates at the end of the last complete iteration; a larger count means an unfinished one."""
 
@@ -159,7 +161,8 @@ class Trainer:
             while not self._is_over():
                 record = self._one_iteration()
                 self.phase = "files"
-                log.write(record)
+                record["tracking/failed"] = float(log.failed)
+                log.write(record, self._detail)
                 on_iteration(record)
                 if self.iteration % self.config.checkpoint_every == 0:
                     self.save()
@@ -276,13 +279,17 @@ class Trainer:
         self.iteration += 1
         self._settled, self._last_record = self.learner.updates, record
         self.phase = "evaluation"
+        advantages, log_ratios = self.learner.advantages.detach().cpu(), self.learner.log_ratios
+        self._detail = Detail(histograms(played.sampled, advantages, log_ratios))
         every = self.config.evaluation.every
         if every and (self.iteration % every == 0 or self._has_reached_limit()):
             record.update(self.evaluate())
             used = kept(trajectories, self.config.update.on_context)
             beside = advantages_by_turn(trajectories, self.learner.advantages.tolist(), used)[:_SAMPLES]
             name = f"iteration-{self.iteration:06d}"
-            self.folder.write_samples(name, trajectories[:_SAMPLES], self.model.text_of, beside)
+            shown = trajectories[:_SAMPLES]
+            self.folder.write_samples(name, shown, self.model.text_of, beside)
+            self._detail = replace(self._detail, transcripts=list(map(transcript_of, shown)), images=images_of(shown))
         return record
 
     def _rollout(self, played: Played) -> Rollout:

@@ -7,6 +7,9 @@ import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from turngym.agents.models.agent import ModelAgent
 from turngym.agents.models.kv_cache import CacheCounts
 from turngym.agents.models.sampler import Sampler
@@ -54,6 +57,29 @@ def rollout_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         "rollout/invalid_actions": sum(not turn.action_is_valid for turn in turns) / max(len(turns), 1),
         "rollout/tokens": float(sum(len(turn.completion_ids) for turn in turns)),
     }
+
+
+def histograms(
+    trajectories: Sequence[Trajectory], advantages: ArrayLike, log_ratios: ArrayLike
+) -> dict[str, NDArray[np.float64]]:
+    """Return name -> finite values of an iteration whose distribution is worth seeing; empty ones are left out.
+
+    Args:
+        trajectories: Its episodes; faulted ones are left out.
+        advantages: Advantage of each token that was trained on.
+        log_ratios: Log-ratio of each token of the last update.
+    """
+    whole = [trajectory for trajectory in trajectories if not trajectory.fault and trajectory.turns]
+    values: dict[str, ArrayLike] = {
+        "reward_sum": [trajectory.reward_sum for trajectory in whole],
+        "turns": [len(trajectory.turns) for trajectory in whole],
+        "completion_tokens": [len(turn.completion_ids) for each in whole for turn in each.turns],
+        "advantages": advantages,
+        "log_ratios": log_ratios,
+    }
+    arrays = {name: np.asarray(each, dtype=np.float64) for name, each in values.items()}
+    finite = {f"histograms/{name}": each[np.isfinite(each)] for name, each in arrays.items()}
+    return {name: each for name, each in finite.items() if len(each)}
 
 
 class CacheMeter:

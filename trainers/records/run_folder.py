@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ class RunFolder:
 
     ``config.json``, ``metrics.jsonl`` (one line an iteration), ``tensorboard/``, ``warmup/`` and ``control/`` (models),
     ``checkpoints/00025/``, ``evaluations/NAME.json`` and ``NAME.episodes.jsonl``, ``samples/NAME.jsonl``,
+    ``tracking.json`` (ids of the run in trackers),
     ``instances.json`` (hashes of the task instances that training showed), ``curve.png``, ``report.html``;
     ``diagnosis.json`` if something stopped the run.
 
@@ -206,6 +207,20 @@ class RunFolder:
     def samples(self) -> dict[str, list[dict[str, Any]]]:
         """Return name -> whole trajectories."""
         return {file.stem: read_jsonl(file) for file in sorted((self.path / "samples").glob("*.jsonl"))}
+
+    def tracking_id(self, tracker: str, make: Callable[[], str]) -> str:
+        """Return the id of this run in a tracker, so that a resumed run continues it.
+
+        Args:
+            tracker: Name of the tracker.
+            make: Returns the id of a new run.
+        """
+        file = self.path / "tracking.json"
+        known = read_content(file) if file.exists() else {}
+        if tracker not in known:
+            known[tracker] = make()
+            write_json(file, known)
+        return str(known[tracker])
 
     def instances(self) -> set[str]:
         """Return the hashes of the task instances that training showed."""

@@ -7,10 +7,13 @@ from typing import Any, TypeAlias
 
 from turngym.agents.episodes.evaluate import record_of
 from turngym.agents.trajectory import Trajectory, Turn
+from turngym.text import valid_text
 from turngym.trainers.core.turn_table import usable
 
 Decode: TypeAlias = Callable[[Sequence[int]], str]
 """From token ids to their text, special tokens included."""
+_LONGEST_TRANSCRIPT = 20_000
+_MOST_IMAGES = 8
 
 
 def sample_of(
@@ -49,6 +52,38 @@ def sample_of(
     if trajectory.policy:  # a seat of a game
         whole |= {"agent": trajectory.turns[0].agent if turns else "", "role": trajectory.role}
     return whole
+
+
+def transcript_of(trajectory: Trajectory) -> str:
+    """Return an episode as text for a tracker: its result, then observation and completion of each turn.
+
+    >>> from turngym.agents.trajectory import EpisodeSpec
+    >>> turns = [Turn("Guess a number.", "", "4", "<action>4</action>", reward=1.0)]
+    >>> print(transcript_of(Trajectory(EpisodeSpec(0, 7), "turngym/GuessTheNumber-v0", turns=turns, success=1)))
+    turngym/GuessTheNumber-v0, seed 7: solved, return 1, turns 1
+    <BLANKLINE>
+    [turn 1] Guess a number.
+    [completion, reward 1] <action>4</action>
+    """
+    end = "broken" if trajectory.fault else {1: "solved", 0: "not solved"}.get(trajectory.success, "unfinished")
+    lines = [
+        f"{trajectory.env_id}, seed {trajectory.spec.seed}: {end}, return {trajectory.reward_sum:g}, "
+        f"turns {len(trajectory.turns)}"
+    ]
+    for number, turn in enumerate(trajectory.turns, 1):
+        lines += ["", f"[turn {number}] {turn.observation}"]
+        lines.append(f"[completion, reward {turn.reward:g}] {turn.completion or turn.action}")
+    if trajectory.final_observation:
+        lines += ["", f"[end] {trajectory.final_observation}"]
+    return valid_text("\n".join(lines))[:_LONGEST_TRANSCRIPT]
+
+
+def images_of(trajectories: Sequence[Trajectory]) -> list[bytes]:
+    """Return the newest image in the prompt of each of the first turns, of the first episode that has images."""
+    for trajectory in trajectories:
+        if found := [turn.pictures[-1] for turn in trajectory.turns if turn.pictures]:
+            return found[:_MOST_IMAGES]
+    return []
 
 
 def _texts(turn: Turn, before: tuple[int, ...], decode: Decode) -> dict[str, Any]:

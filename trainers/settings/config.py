@@ -101,7 +101,8 @@ class TrainConfig(Options):
         self_play: Opponents of the learner in multi-agent games.
         agent: Agent program that replaces the built-in agent and calls the model over HTTP; tasks from a file.
         guards: Conditions for warnings and for stopping.
-        track: Tracking service for metrics, in addition to the run folder: ``wandb`` or ``trackio``.
+        track: Trackers for metrics, histograms, transcripts and images, in addition to the run folder: ``wandb``,
+            ``mlflow``, ``trackio``; ``tensorboard`` is written if installed.
     """
 
     env: str = DEFAULT_ENV
@@ -136,7 +137,7 @@ class TrainConfig(Options):
     self_play: SelfPlayConfig = field(default_factory=SelfPlayConfig)
     agent: ProgramConfig = field(default_factory=ProgramConfig)
     guards: GuardConfig = field(default_factory=GuardConfig)
-    track: Literal["none", "wandb", "trackio"] = "none"
+    track: tuple[Literal["tensorboard", "wandb", "mlflow", "trackio"], ...] = ()
 
     def check(self) -> None:
         """Check what depends on several settings."""

@@ -1,16 +1,15 @@
 """Faults injected into real runs: each continues, or stops cleanly with a checkpoint and a diagnosis, nothing lost."""
 
-import importlib.util
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from fault_runs import TINY, assert_goes_on_to, at, diagnosis, faulty, numbers
 
 from turngym.agents.models.loading import LanguageModel
-from turngym.errors import MissingExtra, RunStopped
+from turngym.errors import RunStopped
 from turngym.trainers.loop.checkpoints.checkpoint import all_checkpoints
 from turngym.trainers.loop.job import train
 from turngym.trainers.settings.guards import GuardConfig
@@ -78,17 +77,6 @@ def test_an_interrupt_in_mid_iteration_is_diagnosed_and_resumed(whole: list[dict
     assert (found["kind"], found["iteration"], found["lost_iterations"]) == ("interrupt", 2, 0)
     assert found["advice"] == ["continue with --resume"]
     assert_goes_on_to(whole, config, folder)
-
-
-@pytest.mark.parametrize("service", ["wandb", "trackio"])
-def test_a_tracking_service_that_is_not_installed_is_named_before_anything_is_written(
-    service: Literal["wandb", "trackio"], tmp_path: Path
-) -> None:
-    if importlib.util.find_spec(service):
-        pytest.skip(f"{service} is installed here")
-    with pytest.raises(MissingExtra, match=f"--track {service} needs the package {service}, which is not installed"):
-        train(replace(TINY, track=service), tmp_path / "run")
-    assert not (tmp_path / "run").exists()
 
 
 def test_weights_that_were_ruined_are_never_saved(tmp_path: Path) -> None:
