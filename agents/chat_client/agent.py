@@ -21,7 +21,7 @@ from turngym.agents.chat import ACTION, Ask, ChatModel, Reply, guessed_tokens, r
 from turngym.agents.chat import Message as ChatMessage
 from turngym.agents.chat_client.background import Background
 from turngym.agents.chat_client.check import check_server, explained, is_of_server, is_unreachable
-from turngym.agents.chat_client.client import CONTEXT, EMPTY, Answer, CallFailed, ChatServer
+from turngym.agents.chat_client.client import CONTEXT, EMPTY, TOOLS, Answer, CallFailed, ChatServer
 from turngym.agents.chat_client.config import Prices, ServerConfig
 from turngym.agents.chat_client.exchange import NO_CREDIT, RATE_LIMIT
 from turngym.agents.chat_client.prompts import Message, ServerPrompts, as_json
@@ -107,13 +107,16 @@ class ServerAgent(EagerAgent, ChatModel):
     @property
     def prompts_text(self) -> str:
         """Description of prompts and action format, in one line."""
-        native = "actions are native tool calls where the environment declares tools, else written"
+        native = "actions are native tool calls where the environment declares tools and the server takes them, else "
         text = super().prompts_text
-        return text.replace("actions are written", native) if self.format == AUTO else text
+        return text.replace("actions are ", native) if self.format == AUTO else text
 
     def tools_of(self, request: Request) -> ToolSet | None:
-        """Return the tools declared to the server: those of the environment with the format ``auto``, else None."""
-        return request.tools if self.format == AUTO else None
+        """Return the tools declared to the server: those of the environment with the format ``auto``, else None.
+
+        A server that has rejected declared tools gets none.
+        """
+        return request.tools if self.format == AUTO and TOOLS not in self.problems else None
 
     def begin(self, requests: Sequence[Request]) -> None:
         """Send the requests, up to ``concurrency`` at a time."""
@@ -122,7 +125,8 @@ class ServerAgent(EagerAgent, ChatModel):
             if call := self.prompts.pending(request):  # the next of several calls in one answer
                 self._ready.append((request, Decision(call.action, call.action, usage=Usage())))
                 continue
-            self._background.begin(request, partial(self._reply, request, self.messages(request)))
+            tools = self.tools_of(request)
+            self._background.begin(request, partial(self._reply, request, self.messages(request), tools))
 
     def ready(self) -> None:
         """Reset after :meth:`abandon` and before the first request."""
@@ -136,7 +140,7 @@ class ServerAgent(EagerAgent, ChatModel):
             if why := self._too_long(answer, usage):
                 found.append((request, Decision("", usage=usage, too_long=why)))
                 continue
-            calls = answer.calls if self.tools_of(request) else ()
+            calls = answer.calls if request.tools and self.format == AUTO else ()
             action = calls[0].action if calls else self.format_of(request).action_of(answer.text)
             self.prompts.remember(request, answer.text, action, calls)
             notes = reasoning_notes(answer.reasoning)
@@ -179,12 +183,15 @@ class ServerAgent(EagerAgent, ChatModel):
         """Return an estimate, because the server's tokenizer is unknown."""
         return guessed_tokens(messages)
 
-    def _reply(self, request: Request, prompt: list[Message]) -> tuple[Answer, Usage]:
-        """Return the answer to a prompt, shortened until the server accepts it."""
+    def _reply(self, request: Request, prompt: list[Message], tools: ToolSet | None) -> tuple[Answer, Usage]:
+        """Return the answer to a prompt, without tools if the server rejects them, shortened until it is accepted."""
         key = request.episode, request.turn
-        tools = self.tools_of(request)
         fields = {} if tools is None else tool_fields(tools)
         answer, total = self._answer(key, prompt, fields)
+        if TOOLS in total.failures:
+            prompt, fields = self.prompts.messages(request), {}
+            answer, usage = self._answer(key, prompt)
+            total = replace(total + usage, lost=usage.lost, retries=total.retries + usage.retries + 1)
         usage = total
         while CONTEXT in usage.failures and (shorter := self.prompts.shortened(request, prompt)) is not None:
             prompt = shorter

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ from turngym.agents.chat_client.exchange import (
     CONTEXT,
     EMPTY,
     LARGEST_ANSWER,
+    TOOLS,
     UNFINISHED,
     CallFailed,
     Exchange,
@@ -18,8 +20,23 @@ from turngym.agents.chat_client.exchange import (
 )
 from turngym.agents.chat_client.tool_calls import ToolCall, read_calls
 
-__all__ = ["CONTEXT", "EMPTY", "Answer", "CallFailed", "ChatServer", "is_too_long", "read_answer", "retry_after"]
+__all__ = [
+    "CONTEXT",
+    "EMPTY",
+    "TOOLS",
+    "Answer",
+    "CallFailed",
+    "ChatServer",
+    "is_too_long",
+    "read_answer",
+    "retry_after",
+]
 _REASONING = ("reasoning_content", "reasoning")
+_ABOUT_TOOLS = re.compile(r"\btools?\b|tool_choice|tool-call|function.?call", re.IGNORECASE)
+_WITHOUT_TOOLS = (
+    "the server rejects declared tools, so calls are written as text ({kind}: {detail}). For native calls, start vLLM "
+    "with --enable-auto-tool-choice and --tool-call-parser, llama.cpp with --jinja."
+)
 _FINAL = ("length", "content_filter", "tool_calls")  # reasons for a blank completion that a retry meets again
 
 
@@ -59,7 +76,14 @@ class ChatServer(Exchange):
         Raises:
             CallFailed: There was no usable answer.
         """
-        found = read_answer(self.send("POST", self.address.path, json.dumps(body).encode(), timeout))
+        try:
+            content = self.send("POST", self.address.path, json.dumps(body).encode(), timeout)
+        except CallFailed as failure:
+            if not _rejects_tools(failure, body):
+                raise
+            detail = _WITHOUT_TOOLS.format(kind=failure.kind, detail=failure.detail)
+            raise CallFailed(TOOLS, detail, is_retried=False) from failure
+        found = read_answer(content)
         calls = tuple(ToolCall(*map(self.hidden, call)) for call in found.calls)
         return found._replace(text=self.hidden(found.text), reasoning=self.hidden(found.reasoning), calls=calls)
 
@@ -78,6 +102,13 @@ class ChatServer(Exchange):
             return [self.hidden(entry["id"]) for entry in json.loads(content)["data"] if isinstance(entry["id"], str)]
         except (ValueError, RecursionError, TypeError, KeyError) as error:
             raise CallFailed("malformed", content[:300].decode("utf8", "replace"), is_retried=False) from error
+
+
+def _rejects_tools(failure: CallFailed, body: Mapping[str, Any]) -> bool:
+    """Return whether a request that declared tools, and was the first of its episode to do so, failed for them."""
+    is_first = "tools" in body and not any(message["role"] == "tool" for message in body["messages"])
+    is_rejected = failure.kind in ("http_400", "http_404", "http_422", "http_500", "http_501")
+    return is_first and is_rejected and _ABOUT_TOOLS.search(failure.detail) is not None
 
 
 def read_answer(content: bytes) -> Answer:

@@ -3,7 +3,7 @@
 Plain HTTP/1.1 from the standard library, one connection per request, so that requests can be counted exactly. Redirects
 are not followed. Each failed request has a kind that can be counted: ``timeout``, ``connection``, ``malformed``,
 ``empty``, ``unfinished`` (the limit of tokens was reached before the completion began), or ``http_`` with the status;
-or ``context``, if the prompt does not fit the model's context.
+``context``, if the prompt does not fit the model's context; or ``tools``, if the server rejects declared tools.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ EMPTY = "empty"
 """Kind of a failure that is rarely worth a retry: the completion is blank."""
 CONTEXT = "context"
 """Kind of a failure that is never retried: the prompt plus the requested answer exceed the model's context."""
+TOOLS = "tools"
+"""Kind of a failure that is never retried: the server, or its model, takes no declared tools."""
 RATE_LIMIT = "http_429"
 """Kind of a failure that is retried once the rate limit of the server allows it."""
 NO_CREDIT = "insufficient_quota"

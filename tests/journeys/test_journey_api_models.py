@@ -1,11 +1,16 @@
 """Journeys: a model behind an API that follows its rules is judged without an invalid action, 16 at once."""
 
+import json
+import os
 import re
+import signal
+import threading
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from chat_servers import Body, Reply, chat_server
-from journey import works
+from journey import start, works
 
 ENVIRONMENTS = ["turngym/SearchQA-v0", "turngym/MathPython-v0", "turngym/WebShop-v0", "turngym/Household-v0"]
 
@@ -34,3 +39,37 @@ def test_who_follows_the_rules_makes_no_invalid_action(env_id: str, tmp_path: Pa
     again = works(tmp_path, *words, "--option", "max_turns=12", "--out", "out", "--resume", "--json").result
     [environment] = again["environments"].values()
     assert environment["success"]["n_games"] == 16 and again["prompts"] in answer.lines[0]
+
+
+def test_a_killed_evaluation_is_resumed_without_paying_for_an_episode_twice(tmp_path: Path) -> None:
+    """Four episodes at once, of two turns each: the server holds what comes after the tenth request."""
+    killed, held = threading.Event(), threading.Semaphore(0)
+
+    def answer(body: Body) -> Reply:
+        if len(server.requests) > 10 and not killed.is_set():
+            held.release()
+            killed.wait(300)
+        return Reply("<action>up</action>")
+
+    def rooms() -> Counter[str]:
+        return Counter(str(body["messages"][1]["content"]) for body in server.requests)
+
+    with chat_server(answer) as server:
+        words = ("eval", "turngym/Sokoban-v0", "--agent", f"openai:m@{server.url}", "--option", "max_turns=2")
+        words += ("--episodes", "12", "--num-envs", "4", "--server", "concurrency=4", "--out", "out")
+        process = start(tmp_path, *words)
+        assert all(held.acquire(timeout=300) for _ in range(4))  # each of the four is held
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        whole, _, _ = (tmp_path / "out" / "episodes.jsonl").read_text("utf8").rpartition("\n")
+        finished = whole.splitlines()
+        killed.set()
+        before = rooms()
+        result = works(tmp_path, *words, "--resume", "--json").result
+        again = rooms() - before
+    rows = (tmp_path / "out" / "episodes.jsonl").read_text("utf8").splitlines()
+    assert len(finished) >= 3 and set(finished) <= set(rows) and len(rows) == 12  # nothing lost
+    [environment] = result["environments"].values()
+    assert environment["success"]["n_games"] == 12 and result["usage"]["lost"] == 0
+    unfinished = [json.loads(row) for row in rows if row not in finished]
+    assert sum(again.values()) == sum(row["length"] for row in unfinished)  # only these are played

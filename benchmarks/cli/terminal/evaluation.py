@@ -20,7 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 
 from turngym.agents.chat_client.agent import ServerAgent
-from turngym.agents.chat_client.client import CONTEXT
+from turngym.agents.chat_client.client import CONTEXT, TOOLS
 from turngym.agents.core import Agent
 from turngym.agents.episodes.best_of import best_of
 from turngym.agents.episodes.evaluate import EvaluationResult
@@ -131,6 +131,10 @@ def show_retries(agent: Agent) -> None:
 
     def tell(kind: str) -> None:
         if kind == CONTEXT:  # asked again at once, with a shorter prompt
+            return
+        if kind == TOOLS:  # asked again at once, without tools
+            if server.failed[kind] == 1:
+                print(f"note: {' '.join(server.problems[kind].split())}", file=sys.stderr, flush=True)
             return
         with lock:
             if time.monotonic() - told[0] < _SECONDS_BETWEEN_RETRIES:

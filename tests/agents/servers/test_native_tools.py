@@ -6,10 +6,13 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+import pytest
 from chat_servers import Body, Reply, chat_server
 from numpy.typing import NDArray
 
 import turngym
+from turngym.agents.chat_client.client import CallFailed, ChatServer
+from turngym.agents.chat_client.config import read_address
 from turngym.agents.episodes.rollout import rollout
 from turngym.agents.players import AgentSettings, make_agent
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
@@ -113,6 +116,35 @@ def test_mistakes_are_answered_by_the_environment() -> None:
     for message in (message for body in requests for message in body["messages"]):
         for call in message.get("tool_calls", ()):
             assert isinstance(json.loads(call["function"]["arguments"]), dict)
+
+
+def test_a_server_that_rejects_tools_is_asked_for_written_calls() -> None:
+    error = (
+        b'{"error": {"message": "\\"auto\\" tool choice requires --enable-auto-tool-choice to be set", "code": 400}}'
+    )
+
+    def answer(body: Body) -> Reply:
+        if "tools" in body:
+            return Reply(raw=error, status=400)
+        assert "<tool_call>" in body["messages"][0]["content"]  # the rules now have the notation
+        read = [found for message in body["messages"] if "The number is" in (found := str(message["content"]))]
+        call = {"name": "open", "arguments": {"number": int(read[-1].split()[-1][:-1])}} if read else {"name": "read"}
+        return Reply(f"<tool_call>{json.dumps(call)}</tool_call>")
+
+    episode, requests = played(answer)
+    assert episode.success == 1 and all(turn.action_is_valid for turn in episode.turns)
+    assert ["tools" in body for body in requests] == [True, False, False]  # the server is asked with tools once
+    first, second = (turn.usage for turn in episode.turns)
+    assert first.failures == {"tools": 1} and first.lost == 0 and first.retries == 1 and not second.failures
+
+
+@pytest.mark.parametrize("status, text", [(400, "the temperature must be a number"), (429, "too many tool calls")])
+def test_other_rejections_of_a_request_with_tools_stay_what_they_are(status: int, text: str) -> None:
+    with chat_server(lambda body: Reply(raw=text.encode(), status=status)) as server:
+        asked = {"model": "m", "messages": [{"role": "user", "content": "Hi."}], "tools": []}
+        with pytest.raises(CallFailed) as failure:
+            ChatServer(read_address(server.url)).ask(asked, 10)
+    assert failure.value.kind == f"http_{status}"
 
 
 def test_a_text_format_or_a_window_asks_for_the_notation_or_has_no_tool_messages() -> None:

@@ -103,7 +103,7 @@ def test_the_default_is_said_and_a_window_can_be_asked_for() -> None:
     with chat_server(lambda body: Reply()) as server:
         assert agent_of(server).prompts_text == (
             "the whole conversation; actions are native tool calls where the environment "
-            "declares tools, else written in the environment's own notation, else as "
+            "declares tools and the server takes them, else written in the environment's own notation, else as "
             "<action>...</action>"
         )
         told = agent_of(server, {"history": 3}).prompts_text

@@ -84,7 +84,7 @@ def test_by_default_the_oldest_turns_are_left_out_and_the_output_and_the_results
     printed = capsys.readouterr().out
     assert printed.startswith(
         "prompts show the whole conversation; actions are native tool calls where the environment "
-        "declares tools, else written in the environment's own notation,"
+        "declares tools and the server takes them, else written in the environment's own notation,"
     )
     assert {row["status"] for row in rows_of(path)} == {"ok"}
     config = json.loads((path / "config.json").read_text("utf8"))
