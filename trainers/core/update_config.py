@@ -8,7 +8,7 @@ from typing import Annotated, Literal, NamedTuple, TypeAlias
 from turngym.errors import ConfigError
 from turngym.options import Amount, Natural, Options, Positive, Rate, at_least, below
 
-LayoutName: TypeAlias = Literal["rows", "packed", "tree"]
+LayoutName: TypeAlias = Literal["auto", "rows", "packed", "tree"]
 OnContext: TypeAlias = Literal["train", "mask", "drop"]
 _OnCutOff: TypeAlias = Literal["train", "mask"]
 OldLogprobs: TypeAlias = Literal["sampler", "trainer"]
@@ -16,7 +16,12 @@ _ScheduleName: TypeAlias = Literal["constant", "linear", "cosine"]
 _OptimizerName: TypeAlias = Literal["adamw", "adamw_8bit"]
 _ShardingName: TypeAlias = Literal["none", "full"]
 _Beta: TypeAlias = Annotated[float, at_least(0), below(1)]
-_DEFAULT_TOKENS: Mapping[str, tuple[int, int]] = {"rows": (2048, 16_384), "packed": (1024, 8192), "tree": (1024, 4096)}
+_DEFAULT_TOKENS: Mapping[str, tuple[int, int]] = {
+    "auto": (2048, 16_384),
+    "rows": (2048, 16_384),
+    "packed": (1024, 8192),
+    "tree": (2048, 8192),
+}
 """Layout -> tokens on a CPU, and on other devices."""
 
 
@@ -25,8 +30,8 @@ def default_micro_batch_tokens(device: str, layout: str = "rows") -> int:
 
     Masks over all pairs of tokens make large packed micro-batches slow.
 
-    >>> default_micro_batch_tokens("cpu"), default_micro_batch_tokens("cuda"), default_micro_batch_tokens("cpu", "tree")
-    (2048, 16384, 1024)
+    >>> default_micro_batch_tokens("cpu"), default_micro_batch_tokens("cuda", "packed")
+    (2048, 8192)
     """
     on_cpu, elsewhere = _DEFAULT_TOKENS.get(layout, _DEFAULT_TOKENS["rows"])
     return on_cpu if device == "cpu" else elsewhere
@@ -67,11 +72,12 @@ class UpdateConfig(Options):
         epochs: Passes over the batch of an iteration.
         minibatches: Updates per pass; distinct sequences are distributed at random.
         max_micro_batch_tokens: Tokens per forward pass, padding included; affects memory and speed, not results. 0
-            depends on layout and device: for ``rows`` 2048 on a CPU, because of its caches, else 16384. Tokens that
+            depends on layout and device: for ``auto`` 2048 on a CPU, because of its caches, else 16384. Tokens that
             attend over more than 4096 count proportionally more. Logits do not count: at most one chunk of them is
             held.
         layout: Batch layout; affects speed, not results. ``rows`` pads each sequence, ``packed`` concatenates them,
-            ``tree`` computes shared prefixes once.
+            ``tree`` computes shared prefixes once, ``auto`` is ``tree`` where it has at most nine tenths of the tokens
+            of ``rows``, and ``rows`` elsewhere, or if the model or its attention supports no other.
         gradient_checkpointing: Recompute activations in the backward pass: a fraction of the memory for about a third
             more time.
         sharding: Sharding across ranks: ``none`` replicates weights, gradients and optimiser state, ``full`` shards
@@ -102,7 +108,7 @@ class UpdateConfig(Options):
     epochs: Positive = 1
     minibatches: Positive = 1
     max_micro_batch_tokens: Natural = 0
-    layout: LayoutName = "rows"
+    layout: LayoutName = "auto"
     gradient_checkpointing: bool = False
     sharding: _ShardingName = "none"
     on_context: OnContext = "train"

@@ -9,18 +9,21 @@ import numpy as np
 import pytest
 import torch
 from layout_batches import awkward_rows, exact_norms, row, wide_model
+from small import small_model
 from torch import Tensor
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from turngym.agents.models.loading import LanguageModel
 from turngym.errors import ConfigError
+from turngym.trainers.algorithms import build
 from turngym.trainers.core.rows import Row
 from turngym.trainers.engine.checkpointing import checkpointed_layers, checkpointing
-from turngym.trainers.engine.layouts import LAYOUTS, ROWS, Layout, layout_of, segments
+from turngym.trainers.engine.layouts import LAYOUTS, ROWS, Layout, check, layout_of, segments
 from turngym.trainers.engine.layouts.check import require_layout
+from turngym.trainers.engine.layouts.pictures import layout_for
 from turngym.trainers.engine.layouts.segments import Pieces, pieces_of
 from turngym.trainers.engine.layouts.tree import PackedTree, block_mask, dense_mask, packed_tree
-from turngym.trainers.engine.learner import UpdateConfig
+from turngym.trainers.engine.learner import Learner, UpdateConfig
 from turngym.trainers.engine.scoring import Critic, score
 
 CPU = torch.device("cpu")
@@ -145,7 +148,7 @@ def test_cuts_have_every_sequence_once_and_keep_the_limit(name: str, limit: int)
         assert len(chunk) == 1 or tokens <= limit
     for one, two in pairwise(chunks):
         together = layout.lay_out([rows[s] for s in (*one, two[0])], CPU).ids.numel()
-        assert together > limit, "the next one would have fitted"
+        assert together > (0.9 * limit if name == "auto" else limit), "the next one would have fitted"
 
 
 def pieces_of_rows(rows: Sequence[Row]) -> tuple[PackedTree, Pieces]:
@@ -265,12 +268,50 @@ def test_flash_attention_takes_no_tree() -> None:
         require_layout(network, layout_of("tree"))
 
 
-@SHARING
-def test_sequences_with_pictures_have_rows_of_their_own(layout: Layout) -> None:
+@pytest.mark.parametrize("name", ["packed", "tree"])
+def test_sequences_with_pictures_have_rows_of_their_own(name: str) -> None:
     """Equal placeholders may stand for different pictures."""
     seeing = replace(row([1, 2, 3], [1]), pictures=(b"png",))
     with pytest.raises(ConfigError, match=r"images do not support the layout .*--update\.layout rows"):
-        layout.lay_out([seeing], CPU)
+        layout_of(name).lay_out([seeing], CPU)
+
+
+def shared_and_strangers() -> tuple[list[Row], list[Row]]:
+    """Eight sequences with a common start, and eight of nearly equal lengths without one."""
+    draw = np.random.default_rng(0)
+    start = draw.integers(0, 90, 30).tolist()
+    shared = [row([*start, *draw.integers(0, 90, 10 + k % 2).tolist()], [35]) for k in range(8)]
+    return shared, [row([k, *draw.integers(0, 90, 39 + k % 2).tolist()], [35]) for k in range(8)]
+
+
+def test_auto_counts_tokens() -> None:
+    """What sequences share decides, in the cut and in each micro-batch."""
+    auto = layout_of("auto")
+    shared, strangers = shared_and_strangers()
+    assert auto.lay_out(shared, CPU).ids.shape == (1, packed_tree(shared).ids.size)
+    assert auto.lay_out(strangers, CPU).ids.shape == (8, 41)
+    for rows, name in ((shared, "tree"), (strangers, "rows")):
+        limit = 123
+        allowed = int(0.9 * limit) if name == "tree" else limit
+        assert auto.cut(rows, range(8), limit) == layout_of(name).cut(rows, range(8), allowed)
+    assert auto.lay_out([*shared[:1], *strangers[:1]], CPU).ids.shape == (2, 40), "of one micro-batch"
+
+
+def test_auto_falls_back_to_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network that mixes neighbours, or has windows or other attention, is trained in rows, and found so once."""
+    fine = small_model()
+    assert layout_for(fine, "auto").name == "auto"
+    mixing = fine.with_network(tiny("lfm2", layer_types=["conv", "full_attention"]))
+    sliding = fine.with_network(tiny("mistral", sliding_window=4, max_position_embeddings=64, head_dim=8))
+    other = fine.with_network(tiny("llama"))
+    other.network.set_attn_implementation("eager")
+    for model in (mixing, sliding, other):
+        assert layout_for(model, "auto").name == "rows"
+        assert Learner(model, build("grpo"), UpdateConfig()).network is model.network
+    counted: list[object] = []
+    monkeypatch.setattr(check, "_found_objection", lambda *given: counted.append(given) or "")
+    assert layout_for(sliding, "auto").name == "rows"
+    assert not counted
 
 
 def test_an_unknown_layout_is_refused() -> None:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from turngym.errors import ConfigError
+from turngym.trainers.engine.layouts.auto import Auto
 from turngym.trainers.engine.layouts.base import Inputs, Layout
 from turngym.trainers.engine.layouts.packed import Packed
 from turngym.trainers.engine.layouts.rows import Rows
 from turngym.trainers.engine.layouts.tree import Tree
 
-__all__ = ["LAYOUTS", "ROWS", "Inputs", "Layout", "layout_of"]
+__all__ = ["AUTO", "LAYOUTS", "ROWS", "Inputs", "Layout", "layout_of"]
 
+AUTO = Auto.name
 ROWS: Layout = Rows()
-LAYOUTS: Mapping[str, Layout] = {layout.name: layout for layout in (ROWS, Packed(), Tree())}
+LAYOUTS: Mapping[str, Layout] = {layout.name: layout for layout in (Auto(), ROWS, Packed(), Tree())}
 """Name of a layout -> the layout."""
 
 

@@ -19,7 +19,8 @@ _TOLERANCE = 1e-3
 _TOLERANCE_16_BIT = 5e-2
 _ATTENTION = {"full_attention", "sliding_attention", "chunked_attention"}
 _WAY_OUT = "Pass --update.layout rows."
-_checked: weakref.WeakKeyDictionary[nn.Module, set[str]] = weakref.WeakKeyDictionary()
+_checked: weakref.WeakKeyDictionary[nn.Module, dict[str, str]] = weakref.WeakKeyDictionary()
+"""Network -> layout -> what speaks against it; empty if nothing does."""
 
 
 def require_layout(network: PreTrainedModel, layout: Layout) -> None:
@@ -32,45 +33,65 @@ def require_layout(network: PreTrainedModel, layout: Layout) -> None:
     Raises:
         ConfigError: They would, or its attention takes no mask that the layout needs.
     """
-    checked = _checked.setdefault(network, set())
-    if not layout.shares_rows or layout.name in checked:
-        return
+    found = _objection(network, layout)
+    if found:
+        raise ConfigError(found)
+
+
+def fits(network: PreTrainedModel, layout: Layout) -> bool:
+    """Return whether :func:`require_layout` takes a network."""
+    return not _objection(network, layout)
+
+
+def _objection(network: PreTrainedModel, layout: Layout) -> str:
+    if not layout.shares_rows:
+        return ""
+    known = _checked.setdefault(network, {})
+    if layout.name not in known:
+        known[layout.name] = _found_objection(network, layout)
+    return known[layout.name]
+
+
+def _found_objection(network: PreTrainedModel, layout: Layout) -> str:
     config = network.config.get_text_config()
-    _require_attention(type(network).__name__, config, layout)
+    found = _against_attention(type(network).__name__, config, layout)
+    if found:
+        return found
     gap = _gap(network, layout)
-    if not gap <= (_TOLERANCE if network.dtype.itemsize > 2 else _TOLERANCE_16_BIT):
-        raise ConfigError(
-            f"the outputs of a {type(network).__name__} in the layout {layout.name} differ by {gap:.2g} of their size "
-            f"from those of separate rows, so its layers mix neighbouring sequences. {_WAY_OUT}"
-        )
-    checked.add(layout.name)
+    if gap <= (_TOLERANCE if network.dtype.itemsize > 2 else _TOLERANCE_16_BIT):
+        return ""
+    return (
+        f"the outputs of a {type(network).__name__} in the layout {layout.name} differ by {gap:.2g} of their size "
+        f"from those of separate rows, so its layers mix neighbouring sequences. {_WAY_OUT}"
+    )
 
 
 def same_layouts(copy: nn.Module, network: nn.Module) -> None:
     """Take over what is known of a network's layouts for a copy of it, which is then not checked itself."""
-    _checked.setdefault(copy, set()).update(_checked.get(network, ()))
+    _checked.setdefault(copy, {}).update(_checked.get(network, {}))
 
 
-def _require_attention(model: str, config: Any, layout: Layout) -> None:
+def _against_attention(model: str, config: Any, layout: Layout) -> str:
     kinds = set(getattr(config, "layer_types", None) or ())
     if kinds - _ATTENTION:
-        raise ConfigError(
+        return (
             f"a {model} has layers of {', '.join(sorted(kinds - _ATTENTION))}, which mix neighbouring tokens whatever "
             f"the attention mask, so the layout {layout.name} would mix sequences. {_WAY_OUT}"
         )
     if not layout.needs_mask:
-        return
+        return ""
     window = getattr(config, "sliding_window", None) or getattr(config, "attention_chunk_size", None)
     if window and window < config.max_position_embeddings:
-        raise ConfigError(
+        return (
             f"a {model} has layers that see the last {window} tokens only, which the mask of the layout {layout.name} "
             "does not express. Pass --update.layout rows or packed."
         )
     if str(config._attn_implementation).startswith("flash_attention"):
-        raise ConfigError(
+        return (
             f"{config._attn_implementation} takes no mask, which the layout {layout.name} needs: pass --attention sdpa "
             "or flex_attention, or --update.layout packed."
         )
+    return ""
 
 
 @torch.no_grad()

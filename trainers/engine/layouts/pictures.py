@@ -13,8 +13,9 @@ from turngym.agents.models.loading import LanguageModel
 from turngym.agents.models.vision.pictures import PictureInputs
 from turngym.errors import ConfigError
 from turngym.trainers.core.rows import Row
-from turngym.trainers.engine.layouts import layout_of
+from turngym.trainers.engine.layouts import AUTO, ROWS, layout_of
 from turngym.trainers.engine.layouts.base import Inputs, Layout, on
+from turngym.trainers.engine.layouts.check import fits
 from turngym.trainers.engine.layouts.packed import Packed
 from turngym.trainers.engine.layouts.rows import Rows
 
@@ -78,12 +79,16 @@ class PackedPictures(Packed):
 
 
 def layout_for(model: LanguageModel, name: str) -> Layout:
-    """Return the layout of that name for a model, with its images if it sees.
+    """Return the layout of that name for a model, with its images if it sees; ``auto`` falls back to ``rows``.
 
     Raises:
         ConfigError: There is no such layout, or a model that sees has none of that name.
     """
     layout = layout_of(name)
+    if name == AUTO:
+        network = model.network
+        is_free = model.pictures is None and network.config.get_text_config()._attn_implementation == "sdpa"
+        name, layout = (name, layout) if is_free and fits(network, layout) else (ROWS.name, ROWS)
     if model.pictures is None:
         return layout
     seeing: dict[str, Callable[[PictureInputs, Any], Layout]] = {"rows": Pictures, "packed": PackedPictures}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -33,6 +34,11 @@ class ReadStates(NamedTuple):
         return flat.new_zeros(shape).index_put((self.sequence, self.column), flat)
 
 
+def _takes_any(backbone: Any) -> bool:
+    """Return whether a transformer takes further arguments; without them a tree has its mask."""
+    return any(each.kind is each.VAR_KEYWORD for each in inspect.signature(backbone.forward).parameters.values())
+
+
 def read_states(backbone: Any, sequences: Sequence[Row], device: torch.device, layout: Layout = ROWS) -> ReadStates:
     """Run a transformer without its head over sequences, each of which has a read.
 
@@ -48,7 +54,7 @@ def read_states(backbone: Any, sequences: Sequence[Row], device: torch.device, l
         attention_mask=inputs.mask,
         position_ids=inputs.positions,
         use_cache=False,
-        **inputs.more,
+        **(inputs.more if _takes_any(backbone) else {}),
     )
     line, position = inputs.places // inputs.ids.shape[1], inputs.places % inputs.ids.shape[1]
     kept, of_kept = position.unique(return_inverse=True)

@@ -7,6 +7,7 @@ has in a sequence of its own, and a node's gradient is the sum over the sequence
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,6 +77,12 @@ def _in_tree_order(sequences: Sequence[Row]) -> list[int]:
     """Return the numbers of sequences in the order of their ids, in which those with a common prefix are neighbours."""
     keys = [row.ids.astype(">u4").tobytes() for row in sequences]
     return sorted(range(len(keys)), key=lambda number: (keys[number], number))
+
+
+def count_nodes(sequences: Sequence[Row]) -> int:
+    """Return the number of nodes of the tree of some sequences."""
+    rows = [sequences[number].ids for number in _in_tree_order(sequences)]
+    return sum(map(len, rows)) - sum(shared_prefix(one, other) for one, other in pairwise(rows))
 
 
 def shared_prefix(one: Integers, other: Integers) -> int:

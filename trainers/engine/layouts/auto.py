@@ -1,0 +1,45 @@
+"""Rows or a tree, whichever has fewer tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from turngym.trainers.core.rows import Row
+from turngym.trainers.engine.layouts.base import Inputs
+from turngym.trainers.engine.layouts.rows import Rows
+from turngym.trainers.engine.layouts.tree import Tree, count_nodes
+
+_SHARE = 0.9
+"""A tree pays with at most this share of the tokens of rows, since its attention copies keys and values."""
+
+
+class Auto:
+    """A tree where sequences share prefixes, or differ in length, enough that it has fewer tokens; rows elsewhere."""
+
+    name = "auto"
+    shares_rows = True
+    needs_mask = True
+
+    def __init__(self) -> None:
+        self._rows, self._tree = Rows(), Tree()
+
+    def cut(self, sequences: Sequence[Row], chosen: Sequence[int], max_tokens: int) -> list[list[int]]:
+        """Return the micro-batches of the layout with fewer tokens in all.
+
+        Those of a tree have at most as many tokens as are allowed even if they are laid out as rows.
+        """
+        rows = self._rows.cut(sequences, chosen, max_tokens)
+        trees = self._tree.cut(sequences, chosen, max(1, int(_SHARE * max_tokens)))
+        groups = [[[sequences[s] for s in part] for part in parts] for parts in (rows, trees)]
+        return trees if sum(map(count_nodes, groups[1])) <= _SHARE * sum(map(_padded, groups[0])) else rows
+
+    def lay_out(self, sequences: Sequence[Row], device: torch.device, attention: str = "sdpa") -> Inputs:
+        """Return the inputs of a network in the layout with fewer tokens."""
+        is_smaller = count_nodes(sequences) <= _SHARE * _padded(sequences)
+        return (self._tree if is_smaller else self._rows).lay_out(sequences, device, attention)
+
+
+def _padded(sequences: Sequence[Row]) -> int:
+    return len(sequences) * max(len(row.ids) for row in sequences)
