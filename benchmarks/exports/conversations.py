@@ -9,10 +9,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from turngym.agents.prompt_text import PromptConfig, system_text
 from turngym.benchmarks.evaluation.submission import key_of, load_submission
 from turngym.benchmarks.exports.source import Content, Source, plain, shown
 from turngym.errors import ConfigError
 from turngym.storage.bounded import read_lines
+from turngym.wrappers.actions.action_format import FORMATS
 
 _SAMPLES, _METRICS = "samples", "metrics.jsonl"
 
@@ -63,7 +65,7 @@ def _of_run(folder: Path) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str,
 
 def _conversation(id: str, row: Mapping[str, Any], transcript: Mapping[str, Any]) -> Content:
     turns: Sequence[Mapping[str, Any]] = transcript["turns"]
-    rules = plain(transcript.get("instructions") or "")
+    rules = system_text(PromptConfig(), plain(transcript.get("instructions") or ""), _answer_format(turns))
     messages = [{"role": "system", "content": rules}] if rules else []
     for turn in turns:
         messages.append({"role": "user", "content": shown(turn["observation"])})
@@ -80,6 +82,14 @@ def _conversation(id: str, row: Mapping[str, Any], transcript: Mapping[str, Any]
         "valid": [bool(turn["action_is_valid"]) for turn in turns],
         "advantages": _advantages(turns),
     }
+
+
+def _answer_format(turns: Sequence[Mapping[str, Any]]) -> str:
+    """Return the sentence of the format that marks actions in completions; empty if none does."""
+    texts = [(turn["completion"], turn["action"]) for turn in turns]
+    marking = (each for name, each in FORMATS.items() if name != "plain")
+    used = (each for each in marking if any(text != action and each.read(text) == action for text, action in texts))
+    return next((each.sentence for each in used), "")
 
 
 def _advantages(turns: Sequence[Mapping[str, Any]]) -> list[list[float]] | None:

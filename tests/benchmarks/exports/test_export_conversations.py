@@ -39,7 +39,7 @@ def test_a_conversation_has_the_rules_and_every_turn(folder: Path, tmp_path: Pat
     assert len(found) == len(rows) == 6
     for each, row, transcript in zip(found, rows, told, strict=True):
         system, *messages = each["messages"]
-        assert system["role"] == "system" and "number" in system["content"]
+        assert system == {"role": "system", "content": transcript["instructions"]}  # bare actions need no format
         assert [m["role"] for m in messages] == ["user", "assistant"] * row["length"]
         assert [m["content"] for m in messages[::2]] == [turn["observation"] for turn in transcript["turns"]]
         assert [m["content"] for m in messages[1::2]] == row["actions"]
@@ -73,8 +73,9 @@ def test_a_training_run_has_advantages(tmp_path: Path) -> None:
     first, second = rows_of(export(tmp_path / "run", "chat", tmp_path / "chat.jsonl")[0])
     assert first["id"] == "iteration-000005:0" and first["advantages"] == [[0.25, -0.25], []]
     assert first["rewards"] == [0.5, 0.0] and second["advantages"] is None
+    rules = "Count.\nAnswer format: write the action as <action>...</action>."  # as the completion does
     contents = [message["content"] for message in first["messages"]]
-    assert contents == ["Count.", "one?", "<action>1</action>", "two?", "2"]
+    assert contents == [rules, "one?", "<action>1</action>", "two?", "2"]
 
 
 def test_a_failed_export_keeps_what_was_there(folder: Path, tmp_path: Path) -> None:
