@@ -43,11 +43,11 @@ _FAILED = 1
 class Arguments:
     """Run, resume and show studies: several arms of `turngym train` with several seeds each.
 
-    A plan is a TOML file: `seeds`, common options in `common`, a table `[arms]`, and `claims` such as "gigpo > grpo".
-    `run` runs missing and resumes interrupted runs; a failed run does not stop the others, and runs taken by another
-    `study run` in the same folder are left to it. `show` prints means with 95 % intervals over seeds, and for each
-    claim the paired difference, a verdict, and the number of seeds needed to detect the smallest relevant difference
-    with probability 90 %. `list` lists the plans in a folder.
+    A plan is a TOML file: `seeds`, common options in `common`, a table `[arms]` or `[sweep]`, and `claims` such as
+    "gigpo > grpo". `run` runs missing and resumes interrupted runs; a failed run does not stop the others, and runs
+    taken by another `study run` in the same folder are left to it. `show` prints means with 95 % intervals over seeds,
+    and for each claim the paired difference, a verdict, and the number of seeds needed to detect the smallest relevant
+    difference with probability 90 %. `list` lists the plans in a folder.
 
     Args:
         action: Action.

@@ -194,6 +194,19 @@ def parse_train(argv: Sequence[str]) -> tuple[TrainConfig, Path, bool]:
     return config, run_dir or default_run_dir(config), False
 
 
+def default_options() -> Any:
+    """Return all options with their defaults, as an object whose class the parser reads.
+
+    Raises:
+        MissingExtra: The packages that training needs are not installed.
+    """
+    with _training_packages():
+        from turngym.trainers.algorithms import parts
+        from turngym.trainers.settings.config import TrainConfig
+    start = TrainConfig()
+    return _default_arguments(start, {name: kind() for name, kind in parts(start.algorithm)})
+
+
 def with_config(argv: Sequence[str]) -> list[str]:
     """Return a command line with the options of its ``--config`` file in front, except for those that it sets itself.
 

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+import re
 import shlex
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from turngym.arithmetic import is_finite
+from turngym.benchmarks.cli.options.config_file import as_words
 from turngym.errors import ConfigError, nearest
 from turngym.storage.bounded import require_file
 
-_KEYS = ("title", "about", "seeds", "common", "arms", "claims", "evaluation", "metric", "effect")
+_KEYS = ("title", "about", "seeds", "common", "arms", "sweep", "claims", "evaluation", "metric", "effect")
 _OURS = ("--seed", "--run-dir", "--run_dir", "--resume", "--json")
+_OPTION = re.compile(r"[a-z][\w.-]*")
 _SIGNS = frozenset("+-_.@")
-_LARGEST, _MOST_SEEDS = 2**16, 10_000
+_LARGEST, _MOST_SEEDS, _MOST_ARMS, _LONGEST_NAME = 2**16, 10_000, 1_000, 150
 
 
 class Side(NamedTuple):
@@ -136,8 +141,13 @@ def plan_of(name: str, content: Mapping[str, Any]) -> Plan:
             raise ConfigError(f"{name}: a plan has no key {key!r}. {nearest(key, _KEYS)}")
     common = _words(name, "common", content.get("common", ""))
     arms = content.get("arms")
+    if "sweep" in content:
+        arms = _swept(name, {"": ""} if arms is None else arms, content["sweep"])
     if not isinstance(arms, dict) or not arms:
-        raise ConfigError(f'{name}: a plan needs a table [arms] with lines such as grpo = "--algorithm grpo".')
+        raise ConfigError(
+            f'{name}: a plan needs a table [arms] with lines such as grpo = "--algorithm grpo", or a table [sweep] '
+            "with lines such as update.learning_rate = [1e-5, 1e-4]."
+        )
     for arm in arms:
         if not all(letter.isalnum() or letter in _SIGNS for letter in arm) or arm.startswith("."):
             raise ConfigError(f"{name}: an arm names a folder: letters, digits, + - _ . and @, got {arm!r}.")
@@ -152,6 +162,54 @@ def plan_of(name: str, content: Mapping[str, Any]) -> Plan:
         _text(name, content, "metric", "success"),
         _effect(name, content.get("effect", 0.05)),
     )
+
+
+def _flat(sweep: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield dotted name and values: TOML reads a dotted name as tables inside of each other."""
+    for option, values in sweep.items():
+        if isinstance(values, dict):
+            yield from _flat(values, f"{prefix}{option}.")
+        else:
+            yield prefix + option, values
+
+
+def _swept(name: str, arms: Any, sweep: Any) -> Any:
+    """Return every arm with every combination of the values of a sweep.
+
+    >>> list(_swept("mine", {"": ""}, {"algorithm": ["ppo", "grpo"], "update.learning_rate": [1e-5, 0.001]}))[:2]
+    ['algorithm@ppo+learning_rate@1e-05', 'algorithm@ppo+learning_rate@0.001']
+    """
+    if not isinstance(sweep, dict) or not sweep:
+        raise ConfigError(f"{name}: [sweep] needs lines such as update.learning_rate = [1e-5, 1e-4], got {sweep!r}.")
+    sweep = dict(_flat(sweep))
+    for option, values in sweep.items():
+        if (
+            not isinstance(values, list)
+            or not values
+            or not all(isinstance(each, str | int | float) for each in values)
+        ):
+            raise ConfigError(
+                f"{name}: the sweep of {option} must be a list of texts, numbers or booleans, got {values!r}."
+            )
+        if not _OPTION.fullmatch(option):
+            raise ConfigError(
+                f"{name}: a sweep is over options of turngym train, without dashes in front, got {option!r}."
+            )
+    if not isinstance(arms, dict):
+        return arms
+    count = len(arms) * math.prod(map(len, sweep.values()))
+    if count > _MOST_ARMS:
+        raise ConfigError(f"{name}: the sweep makes {count:,} arms, more than {_MOST_ARMS:,}: leave out some values.")
+    found: dict[str, str] = {}
+    for (arm, words), values in itertools.product(arms.items(), itertools.product(*sweep.values())):
+        chosen = dict(zip(sweep, values, strict=True))
+        parts = [f"{option.rpartition('.')[2]}@{value}" for option, value in chosen.items()]
+        whole = re.sub(rf"[^\w{re.escape(''.join(_SIGNS))}]", "-", "+".join([*([arm] if arm else []), *parts]))
+        if whole in found or len(whole) > _LONGEST_NAME:
+            why = "occurs twice" if whole in found else "has too long a name"
+            raise ConfigError(f"{name}: the arm {whole!r} of the sweep {why}: write its arms into [arms] instead.")
+        found[whole] = f"{words} {shlex.join(as_words(chosen))}" if isinstance(words, str) else words
+    return found
 
 
 def _text(name: str, content: Mapping[str, Any], key: str, default: str) -> str:

@@ -47,7 +47,7 @@ class Silent(Sound):
 def test_gymnasiums_checker_accepts_an_environment_without_progress() -> None:
     """It compares the infos of two equal resets, and NaN does not equal NaN."""
     env = Silent()
-    env.spec = gymnasium.envs.registration.EnvSpec("mine/Silent-v0", Silent)
+    env.spec = gymnasium.envs.registration.EnvSpec("mine/Silent-v0", lambda **options: Silent(**options))
     check_env(env, skip_render_check=True)
     first, second = (Silent().reset(seed=1)[1] for _ in range(2))
     assert first == second and math.isnan(first["progress"])

@@ -11,9 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, ge
 
 import tyro
 
-from turngym.benchmarks.cli.train import _default_arguments
-from turngym.trainers.algorithms import parts
-from turngym.trainers.settings.config import TrainConfig
+from turngym.benchmarks.cli.train import default_options
 
 _POSITIONAL: Any = get_args(tyro.conf.Positional[int])[1]
 HANOI = "turngym/TowerOfHanoi-v0"
@@ -50,6 +48,7 @@ LINES: Mapping[str, Mapping[str, str]] = {
     },
     "study": {"action": "list", "plan": "."},
     "export-model": {"run": RUN, "to": "exported"},
+    "completion": {"shell": "bash"},
     "label-progress": {"folders": EVALUATION, "out": "labels"},
     "fit-reward": {"folders": EVALUATION, "model": "spa", "out": "fitted", "option": "epochs=1"},
 }
@@ -89,9 +88,7 @@ class Word(NamedTuple):
 def words_of(command: str) -> list[Word]:
     """Return the arguments and options of a command."""
     if command == "train":
-        start = TrainConfig()
-        methods = {name: kind() for name, kind in dict(parts(start.algorithm)).items()}
-        return list(_words(type(_default_arguments(start, methods))))
+        return list(_words(type(default_options())))
     module = importlib.import_module(f"turngym.benchmarks.cli.{command.replace('-', '_')}")
     return list(_words(module.Arguments))
 

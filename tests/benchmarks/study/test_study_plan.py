@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from turngym.benchmarks.cli.train import parse_train
 from turngym.benchmarks.study.plan import Claim, Job, Side, plan_of, read_plan
 from turngym.errors import ConfigError
 
@@ -40,6 +41,18 @@ WHAT_MAKES_NO_SENSE_IS_REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"arms": ARMS, "claims": 3}, 'a claim is written "better > worse"'),
     ({"arms": ARMS, "effect": 0}, "effect must be"),
     ({"arms": ARMS, "title": 3}, "title must be a text"),
+    ({"sweep": {}}, r"\[sweep\] needs lines such as"),
+    ({"sweep": 3}, r"\[sweep\] needs lines such as"),
+    ({"arms": {}, "sweep": {"iterations": [1]}}, r"needs a table \[arms\]"),
+    ({"sweep": {"update.learning_rate": 1e-5}}, "must be a list of texts, numbers or booleans, got 1e-05"),
+    ({"sweep": {"update.learning_rate": []}}, "must be a list of texts, numbers or booleans"),
+    ({"sweep": {"update.learning_rate": [[1]]}}, "must be a list of texts, numbers or booleans"),
+    ({"sweep": {"--iterations": [1]}}, "without dashes in front, got '--iterations'"),
+    ({"sweep": {"seed": [1, 2]}}, "sets --seed=1, which the study sets for each run"),
+    ({"sweep": {"iterations": [1, 1]}}, "the arm 'iterations@1' of the sweep occurs twice"),
+    ({"sweep": {"env": ["x" * 200]}}, "has too long a name: write its arms into"),
+    ({"sweep": {name: list(range(100)) for name in ("a", "b", "c", "d")}}, "makes 100,000,000 arms, more than 1,000"),
+    ({"arms": {"a": 3}, "sweep": {"iterations": [1]}}, "must be options as on the command line, got 3"),
 ]
 
 
@@ -47,6 +60,30 @@ def test_what_makes_no_sense_is_refused() -> None:
     for content, message in WHAT_MAKES_NO_SENSE_IS_REFUSED:
         with pytest.raises(ConfigError, match=message):
             plan_of("mine", content)
+
+
+def test_a_sweep_makes_an_arm_of_every_combination(tmp_path: Path) -> None:
+    (tmp_path / "rates.toml").write_text(
+        'common = "--iterations 3"\n'
+        'claims = ["ppo+learning_rate@0.001+control@True > ppo+learning_rate@1e-05+control@True"]\n'
+        '[arms]\nppo = "--algorithm ppo"\ngrpo = "--algorithm grpo"\n'
+        "[sweep]\nupdate.learning_rate = [1e-5, 1e-3]\ncontrol = [true, false]\n"
+    )
+    plan = read_plan(tmp_path / "rates.toml")
+    assert len(plan.arms) == 8 and len(plan.claims) == 1
+    found = plan.options(Job("grpo+learning_rate@1e-05+control@False", 2))
+    words = "--iterations 3 --algorithm grpo --update.learning-rate=1e-05 --no-control --seed 2"
+    assert found == words.split()
+
+
+def test_a_sweep_alone_starts_from_the_common_options(tmp_path: Path) -> None:
+    (tmp_path / "run.yaml").write_text("env: turngym/FrozenLake-v0\nalgorithm: reinforce\n")
+    common = f"--config {tmp_path / 'run.yaml'}"
+    plan = plan_of("mine", {"common": common, "sweep": {"algorithm": ["ppo", "grpo"], "env_options": ["size=4"]}})
+    assert list(plan.arms) == ["algorithm@ppo+env_options@size-4", "algorithm@grpo+env_options@size-4"]
+    config, *_ = parse_train(plan.options(Job("algorithm@ppo+env_options@size-4", 5)))
+    assert (config.env, config.algorithm, config.seed) == ("turngym/FrozenLake-v0", "ppo", 5)
+    assert config.env_options == {"size": 4}
 
 
 def test_a_file_that_is_no_plan_is_refused(tmp_path: Path) -> None:
