@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -29,7 +29,15 @@ from turngym.agents.models.completion import BackgroundSampler
 from turngym.agents.models.forward_pass import cache_keyword, forward_arguments
 from turngym.agents.models.generate import Generate
 from turngym.agents.models.quantized import quantized_arguments, require_quantizer
-from turngym.agents.models.sources import base_of_checkpoint, loading_model, require_model
+from turngym.agents.models.sources import (
+    ADAPTER_TENSORS,
+    base_of_checkpoint,
+    bases_of_adapter,
+    is_adapter,
+    loading_model,
+    require_model,
+    whole_model_advice,
+)
 from turngym.agents.models.vision.pictures import PictureInputs, picture_inputs
 from turngym.errors import ConfigError, MissingExtra, ModelError
 from turngym.types import StrPath
@@ -168,8 +176,8 @@ def load_model(
     """Load a model.
 
     Args:
-        source: A folder or a hub name that transformers can load, the path of a ``.gguf`` file, or a checkpoint in the
-            folder of a run.
+        source: A folder or a hub name that transformers can load, the path of a ``.gguf`` file, a checkpoint in the
+            folder of a run, or a folder of low-rank adapters, which are merged into their base model.
         dtype: Format of the weights, one of :data:`DTYPES`.
         device: Device: ``auto`` (a GPU if available), ``cpu``, ``cuda``, ``cuda:1``.
         attention: Attention implementation, see :mod:`turngym.agents.models.attention`.
@@ -193,6 +201,8 @@ def load_model(
     elif is_checkpoint(path):
         base = base_of_checkpoint(path)
         network, tokenizer = _load_checkpoint(path, base)
+    elif is_adapter(path):
+        network, tokenizer = _load_adapted(path)
     else:
         network, tokenizer = _load(source, {})
     _require_usable(tokenizer, source)
@@ -227,11 +237,12 @@ def load_vocabulary(source: str) -> TokenizerOnly:
         ModelError: There is no model, or its tokenizer has no chat template or no end token.
     """
     require_model(source)
-    with loading_model(source):
+    whole = bases_of_adapter(Path(source))[-1] if is_adapter(Path(source)) else source
+    with loading_model(whole):
         tokenizer = AutoTokenizer.from_pretrained(source)
-        config = AutoConfig.from_pretrained(source)
+        config = AutoConfig.from_pretrained(whole)
         try:
-            generation = GenerationConfig.from_pretrained(source)
+            generation = GenerationConfig.from_pretrained(whole)
         except OSError:  # there is none: transformers makes it from the model's configuration
             generation = GenerationConfig.from_model_config(config)
     _require_usable(tokenizer, source)
@@ -274,6 +285,8 @@ def _require_usable(tokenizer: PreTrainedTokenizerBase, source: str) -> None:
 def _load_quantized(
     path: Path, source: str, quantize: str, dtype: str, device: torch.device
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    if is_adapter(path):
+        raise ConfigError(whole_model_advice(path))
     if path.suffix == ".gguf" or is_checkpoint(path):
         raise ConfigError(f"{source} cannot be quantized while it is loaded: pass a model folder or a hub name.")
     format = torch.float32 if dtype == "auto" else getattr(torch, dtype)
@@ -297,17 +310,38 @@ def _sees(source: str, extra: Mapping[str, Any]) -> bool:
 
 def _load_checkpoint(path: Path, base: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load the policy of a checkpoint: its weights in the model that its run started with."""
-    network, tokenizer = _load(base, {})
+    network, tokenizer = _load_adapted(Path(base)) if is_adapter(Path(base)) else _load(base, {})
     set_format(network, torch.float32)
     try:
         weights = read_tensors(path, POLICY)
     except (OSError, SafetensorError) as error:
         raise ModelError(f"the checkpoint {path} cannot be read ({error}): pass another one.") from error
     if set(weights) - set(network.state_dict()):
-        raise ModelError(
-            f"{path} holds low-rank adapters and no whole model: `turngym export-model {path} --to FOLDER` writes one."
-        )
+        raise ModelError(whole_model_advice(path))
     network.load_state_dict(weights, strict=False)  # tied weights are stored once
+    return network, tokenizer
+
+
+def _load_adapted(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load a base model and merge adapters into its weights, in the format that they were trained in."""
+    from turngym.agents.models.policy_server.adapters import read_adapter
+    from turngym.agents.models.policy_server.requests import Refused
+
+    base = Path(bases_of_adapter(folder)[0])
+    if base.suffix == ".gguf":
+        network, _ = _load_gguf(base)
+    else:
+        network, _ = _load_adapted(base) if is_adapter(base) else _load(str(base), {})
+    with loading_model(str(folder)):
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        with safe_open(folder / ADAPTER_TENSORS, framework="pt") as file:
+            dtype = (file.metadata() or {}).get("base_dtype", "auto")
+    if dtype in DTYPES and dtype != "auto":
+        set_format(network, getattr(torch, dtype))
+    try:
+        read_adapter(folder, network).merge_into(network)
+    except Refused as error:
+        raise ModelError(f"the adapters in {folder} cannot be used: {error}.") from error
     return network, tokenizer
 
 

@@ -13,7 +13,7 @@ from huggingface_hub import try_to_load_from_cache
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from turngym.agents.models.checkpoint_tensors import POLICY, files_of, is_checkpoint
-from turngym.agents.models.sources import loading_model, require_model
+from turngym.agents.models.sources import bases_of_adapter, is_adapter, loading_model, require_model
 from turngym.errors import MissingExtra, ModelError
 
 _LARGEST_HEADER = 100_000_000
@@ -36,6 +36,8 @@ def parameter_count(source: str) -> int:
     path = Path(source)
     if path.suffix == ".gguf":
         return _in_gguf(path)
+    if is_adapter(path):
+        return parameter_count(bases_of_adapter(path)[-1])
     try:
         return sum(_in_header(file) for file in _weights(_folder(source)))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):

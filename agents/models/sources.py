@@ -15,6 +15,8 @@ from turngym.agents.models.settings import run_of
 from turngym.errors import ModelError, TurngymError, error_text
 
 _HUB_SECONDS = 10.0
+ADAPTER_SETTINGS = "adapter_config.json"
+ADAPTER_TENSORS = "adapter_model.safetensors"
 
 
 def require_model(source: str) -> None:
@@ -88,6 +90,49 @@ def base_of_checkpoint(path: Path) -> str:
     if base is None:
         raise ModelError(f"{path} is a checkpoint outside of its run: pass the one in the run's folder, or a model.")
     return base
+
+
+def is_adapter(folder: Path) -> bool:
+    """Return whether a folder holds low-rank adapters and no whole model."""
+    return (folder / ADAPTER_SETTINGS).is_file() and not (folder / "config.json").exists()
+
+
+def bases_of_adapter(folder: Path) -> list[str]:
+    """Return the model that adapters were trained on, then its own base if it is adapters too, up to a whole model.
+
+    Adapters in the folder of a run that was moved belong to the warm start next to them.
+
+    Raises:
+        ModelError: Their settings do not name one, or adapters are their own base.
+    """
+    found = [_named_base(folder)]
+    seen = {folder.resolve()}
+    while is_adapter(inner := Path(found[-1])):
+        if inner.resolve() in seen:
+            raise ModelError(f"{folder} holds adapters that name themselves as their base model.")
+        seen.add(inner.resolve())
+        found.append(_named_base(inner))
+    return found
+
+
+def _named_base(folder: Path) -> str:
+    try:
+        base = json.loads((folder / ADAPTER_SETTINGS).read_text("utf8"))["base_model_name_or_path"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ModelError(f"{folder / ADAPTER_SETTINGS} does not name the base model ({error_text(error)}).") from error
+    warmup = folder.absolute().parent / "warmup"
+    if isinstance(base, str) and not Path(base).exists() and (warmup / "config.json").is_file():
+        return str(warmup)
+    return str(base)
+
+
+def whole_model_advice(folder: Path) -> str:
+    """Return the message for a folder of adapters where a whole model is needed."""
+    run = run_of(folder)
+    return (
+        f"{folder} holds low-rank adapters and no whole model: `turngym export-model {run or 'RUN'} --to FOLDER` "
+        "writes one."
+    )
 
 
 def _first_model(run: Path) -> str | None:

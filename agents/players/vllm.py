@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from turngym.agents.models.sources import is_adapter, whole_model_advice
 from turngym.agents.models.vllm.config import VllmConfig, require_vllm
 from turngym.agents.players import AGENTS, AgentSettings
 from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.sampling import Sampling
-from turngym.errors import ConfigError
+from turngym.errors import ConfigError, ModelError
 from turngym.lazy import require
 
 if TYPE_CHECKING:
@@ -54,6 +56,8 @@ def make(argument: str, settings: AgentSettings) -> ModelAgent:
     if not argument:
         raise ConfigError("the agent vllm needs a model: write vllm:PATH_OR_NAME.")
     config = VllmConfig.build("vLLM", settings.server)
+    if is_adapter(Path(argument)):
+        raise ModelError(whole_model_advice(Path(argument)))
     require_vllm()
     from turngym.agents.models.loading import load_vocabulary
     from turngym.agents.models.vllm.sampler import VllmSampler

@@ -23,6 +23,7 @@ from turngym.trainers.engine.ranks import SINGLE, Ranks
 from turngym.trainers.engine.ranks.launch import launched, rank_device
 from turngym.trainers.engine.ranks.sharing_out import folder_of_first
 from turngym.trainers.loop.checkpoints.checkpoint import all_checkpoints
+from turngym.trainers.loop.checkpoints.exporting import base_of_run, write_adapters
 from turngym.trainers.loop.control import ControlArm, is_done
 from turngym.trainers.loop.sampling.samplers import RolloutSampler, SamplerSetup, own_network, rollouts_of
 from turngym.trainers.loop.setup import (
@@ -231,10 +232,16 @@ class _Job:
         return mismatch_warning(model, settings.vllm.dtype, DTYPES[self.config.precision], settings.temperature)
 
     def finish(self, trained: LanguageModel, trainer: Trainer, control: ControlArm | None) -> None:
-        """Save the trained model, and let the control catch up."""
+        """Save the trained model, or its adapters alone, and let the control catch up."""
         self.console.print(f"trained for {trainer.seconds_total:.0f} s on {trainer.turns_total} turns")
-        trained.save(self.folder.path / "model")
-        self.config.model_settings("trained").write(self.folder.path / "model")
+        target = self.folder.path / "model"
+        if self.config.lora_rank and self.config.quantize == "none":
+            target.mkdir(exist_ok=True)
+            write_adapters(trainer.model, self.config, base_of_run(self.config, self.folder.path), target)
+            trained.save_tokenizer(target)
+        else:
+            trained.save(target)
+        self.config.model_settings("trained").write(target)
         if control is not None:
             control.finish(trainer.seconds_total)
 

@@ -13,6 +13,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from turngym.agents.models.policy_server.requests import Refused
@@ -45,18 +46,29 @@ class Adapter:
     layers: Mapping[str, tuple[Tensor, Tensor]]
     scale: float
 
-    @torch.no_grad()
     def add_to(self, network: nn.Module) -> dict[str, Tensor]:
         """Add it to a network's weights; returns the weights that were there."""
-        below = {}
+        below = {name: network.get_parameter(name).detach().clone() for name in self.layers}
+        self._add(network)
+        return below
+
+    def merge_into(self, network: PreTrainedModel) -> None:
+        """Add it to a network's weights for good; an output layer with an adapter no longer is the embedding."""
+        head = network.get_output_embeddings()
+        if any(network.get_submodule(name.rpartition(".")[0]) is head for name in self.layers):
+            head.weight = nn.Parameter(head.weight.detach().clone(), requires_grad=False)
+            network.config.get_text_config().tie_word_embeddings = False
+            network.config.tie_word_embeddings = False
+        self._add(network)
+
+    @torch.no_grad()
+    def _add(self, network: nn.Module) -> None:
         for name, (first, second) in self.layers.items():
             weight = network.get_parameter(name)
-            below[name] = weight.detach().clone()
             change = self.scale * (second.to(weight.device).float() @ first.to(weight.device).float())
             if isinstance(network.get_submodule(name.rpartition(".")[0]), Conv1D):
                 change = change.T
             weight.copy_((weight.float() + change).to(weight.dtype))
-        return below
 
 
 def read_adapter(folder: Path, network: nn.Module) -> Adapter:

@@ -17,6 +17,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 from turngym.__main__ import main
 from turngym.agents.models.loading import load_model
 from turngym.agents.models.settings import model_settings
+from turngym.agents.models.size import parameter_count
+from turngym.agents.players import AgentSettings, make_agent
 from turngym.errors import CheckpointError, ConfigError, ModelError, RunFolderExists
 from turngym.trainers.loop.checkpoints.exporting import export_model
 from turngym.trainers.loop.job import train
@@ -53,13 +55,17 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
     return load_file(folder / "model.safetensors")
 
 
+def loaded(folder: Path) -> dict[str, torch.Tensor]:
+    return load_model(str(folder)).network.state_dict()
+
+
 @pytest.mark.parametrize("name", ["full", "adapters", "head"])
 def test_the_exported_model_is_the_one_that_training_ended_with(
     runs: Mapping[str, Path], name: str, tmp_path: Path
 ) -> None:
     found = export_model(runs[name], tmp_path / "new" / "model")
     assert (found.iteration, found.base) == (2, "")
-    before, after = weights(runs[name] / "model"), weights(found.folder)
+    before, after = loaded(runs[name] / "model"), loaded(found.folder)
     assert before.keys() == after.keys()
     assert all(torch.equal(tensor, after[key]) for key, tensor in before.items())
     network = AutoModelForCausalLM.from_pretrained(found.folder)
@@ -103,8 +109,72 @@ def test_formats_of_exported_weights(runs: Mapping[str, Path], tmp_path: Path) -
 def test_an_earlier_checkpoint_is_exported(runs: Mapping[str, Path], tmp_path: Path) -> None:
     found = export_model(runs["adapters"] / "checkpoints" / "000001", tmp_path / "one")
     assert found.iteration == 1
-    last = weights(runs["adapters"] / "model")
+    last = loaded(runs["adapters"] / "model")
     assert any(not torch.equal(tensor, last[key]) for key, tensor in weights(found.folder).items())
+
+
+@pytest.mark.parametrize("name", ["adapters", "head"])
+def test_a_run_keeps_its_adapters_alone(runs: Mapping[str, Path], name: str) -> None:
+    model = runs[name] / "model"
+    written = {path.name for path in model.iterdir()}
+    assert {"adapter_config.json", "adapter_model.safetensors", "turngym.json", "tokenizer.json"} <= written
+    assert not written & {"config.json", "model.safetensors"}
+    whole = (runs["full"] / "model" / "model.safetensors").stat().st_size
+    assert (model / "adapter_model.safetensors").stat().st_size < whole
+    assert parameter_count(str(model)) == parameter_count(str(runs["full"] / "model"))
+    settings = model_settings(str(model))
+    assert settings is not None and (settings.env, settings.stage) == (FEW.env, "trained")
+
+
+def test_the_model_of_a_moved_run_is_found_with_its_warm_start(runs: Mapping[str, Path], tmp_path: Path) -> None:
+    there = loaded(runs["adapters"] / "model")
+    moved = Path(shutil.copytree(runs["adapters"], tmp_path / "moved"))
+    settings = json.loads((moved / "model" / "adapter_config.json").read_text("utf8"))
+    settings["base_model_name_or_path"] = str(tmp_path / "gone" / "warmup")
+    (moved / "model" / "adapter_config.json").write_text(json.dumps(settings), "utf8")
+    assert all(torch.equal(tensor, there[key]) for key, tensor in loaded(moved / "model").items())
+
+
+def test_training_continues_from_adapters(runs: Mapping[str, Path], tmp_path: Path) -> None:
+    """The base of the second run's adapters is the first run's folder of adapters."""
+    config = replace(FASTER, model=str(runs["adapters"] / "model"), lora_rank=2, iterations=1)
+    assert train(config, tmp_path / "second").finished
+    exported = loaded(export_model(tmp_path / "second", tmp_path / "whole").folder)
+    again = loaded(tmp_path / "second" / "model")
+    assert all(torch.equal(tensor, again[key]) for key, tensor in exported.items())
+    before = loaded(runs["adapters"] / "model")
+    assert any(not torch.equal(tensor, before[key]) for key, tensor in again.items())
+
+
+def test_adapters_that_cannot_be_loaded_say_why(runs: Mapping[str, Path], tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"`turngym export-model .*adapters --to FOLDER` writes one"):
+        make_agent(f"vllm:{runs['adapters'] / 'model'}", AgentSettings())
+    with pytest.raises(ModelError, match=r"`turngym export-model .*adapters --to FOLDER` writes one"):
+        load_model(str(runs["adapters"] / "checkpoints" / "000002"))
+    lone = Path(shutil.copytree(runs["adapters"] / "model", tmp_path / "lone"))
+    file = lone / "adapter_config.json"
+    settings = json.loads(file.read_text("utf8"))
+    file.write_text(json.dumps({**settings, "base_model_name_or_path": str(lone)}), "utf8")
+    with pytest.raises(ModelError, match="name themselves as their base model"):
+        load_model(str(lone))
+    file.write_text(json.dumps({**settings, "use_dora": True}), "utf8")
+    with pytest.raises(ModelError, match=r"cannot be used: only plain LoRA is served: use_dora"):
+        load_model(str(lone))
+    file.write_text(json.dumps({**settings, "base_model_name_or_path": str(tmp_path / "gone")}), "utf8")
+    with pytest.raises(ModelError, match=r"there is no model at .*gone"):
+        load_model(str(lone))
+    file.write_text("{}", "utf8")
+    with pytest.raises(ModelError, match="does not name the base model"):
+        load_model(str(lone))
+
+
+def test_the_model_of_an_adapter_run_plays_and_is_evaluated(
+    runs: Mapping[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    agent = f"hf:{runs['adapters'] / 'model'}"
+    assert main(["play", FEW.env, "--agent", agent]) == 0
+    assert main(["eval", FEW.env, "--agent", agent, "--episodes", "2", "--out", str(tmp_path / "eval")]) == 0
+    assert "error" not in capsys.readouterr().err
 
 
 def test_what_cannot_be_exported_is_told(runs: Mapping[str, Path], tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from safetensors.torch import save_file
 from turngym.agents.models.checkpoint_tensors import is_checkpoint
 from turngym.agents.models.loading import LanguageModel, load_model, set_format
 from turngym.agents.models.settings import ModelSettings, model_settings, run_of
+from turngym.agents.models.sources import ADAPTER_TENSORS
 from turngym.errors import CheckpointError, ConfigError, RunFolderExists
 from turngym.storage.folders import require_folder, require_kind
 from turngym.trainers.engine.adapters import (
@@ -80,8 +81,8 @@ def export_model(
     trained = _trained(config, folder, checkpoint)
     with _new_folder(target) as temporary:
         if adapters:
-            base = _base(config, folder)
-            found = _write_adapters(trained, config, base, temporary, dtype)
+            base = base_of_run(config, folder)
+            found = write_adapters(trained, config, base, temporary, dtype)
         else:
             base, found = "", _write_merged(trained, config, temporary, dtype)
         trained.save_tokenizer(temporary)
@@ -138,7 +139,7 @@ def _settings(run: Path) -> TrainConfig:
         raise CheckpointError(f"{file} is damaged ({error}): restore it.") from error
 
 
-def _base(config: TrainConfig, run: Path) -> str:
+def base_of_run(config: TrainConfig, run: Path) -> str:
     """Return the model that training started with: the warm start of a run that has one."""
     if (run / "warmup" / "done").is_file():
         return str((run / "warmup").absolute())
@@ -148,7 +149,7 @@ def _base(config: TrainConfig, run: Path) -> str:
 def _trained(config: TrainConfig, run: Path, checkpoint: Path) -> LanguageModel:
     """Return the policy of a checkpoint, with its adapters if it has any."""
     dtype = DTYPES[config.precision] if config.lora_rank else "float32"
-    base = load_model(_base(config, run), dtype, "cpu", quantize=config.quantize)
+    base = load_model(base_of_run(config, run), dtype, "cpu", quantize=config.quantize)
     model = with_adapters(config, base)
     load_policy(checkpoint, model)
     return model
@@ -165,11 +166,13 @@ def _write_merged(model: LanguageModel, config: TrainConfig, folder: Path, dtype
     return found
 
 
-def _write_adapters(model: LanguageModel, config: TrainConfig, base: str, folder: Path, dtype: _ExportDtype) -> str:
-    """Write the adapters as peft does."""
+def write_adapters(
+    model: LanguageModel, config: TrainConfig, base: str, folder: Path, dtype: _ExportDtype = "auto"
+) -> str:
+    """Write the adapters as peft does, with the base model's format in training; returns their own format."""
     found = "float32" if dtype == "auto" else dtype
     tensors = {name: each.to(getattr(torch, found)) for name, each in adapter_tensors(model.network).items()}
-    save_file(tensors, folder / "adapter_model.safetensors", {"format": "pt"})
+    save_file(tensors, folder / ADAPTER_TENSORS, {"format": "pt", "base_dtype": DTYPES[config.precision]})
     targets = sorted({name.rpartition(".")[2] for name in adapted_layers(model.network)})
     if config.lora_targets != (ALL_LINEAR,):
         targets = list(config.lora_targets)
