@@ -13,7 +13,7 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 
-from turngym.envs.checks.case import GARBAGE, Case, Env, begin, follow, garbage
+from turngym.envs.checks.case import GARBAGE, Case, Env, begin, follow, garbage, odd_calls
 from turngym.envs.checks.repeat import REUSABLE
 from turngym.envs.checks.rule import Finding, Skipped, raised, rule
 from turngym.errors import EpisodeOver
@@ -103,14 +103,16 @@ def close_twice(case: Case) -> Iterator[Finding]:
     "No action text raises, however odd.",
     why="A language model writes anything at all; one exception in a rollout of thousands costs that rollout.",
     fix="Match the action with a regular expression or look it up in a dict, and answer everything else with an "
-    "Outcome whose action_is_valid is False. Mind lone surrogates, NUL, other scripts' digits, and megabytes.",
+    "Outcome whose action_is_valid is False. Mind lone surrogates, NUL, other scripts' digits, and megabytes; "
+    "in tools, numbers out of range and empty texts.",
 )
 def any_text_answered(case: Case) -> Iterator[Finding]:
     """Every text has an answer."""
     env, seed = case.env, case.seeds[0]
     generator = stream("check garbage", seed)
     env.reset(seed=seed)
-    for action in (*GARBAGE, *[garbage(generator) for _ in range(_GARBAGE_TURNS)]):
+    calls = odd_calls(env.get_wrapper_attr("native_tools"), generator)
+    for action in (*GARBAGE, *[garbage(generator) for _ in range(_GARBAGE_TURNS)], *calls):
         try:
             _, _, terminated, truncated, _ = env.step(action)
         except Exception as error:  # the finding itself

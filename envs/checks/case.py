@@ -13,12 +13,25 @@ import gymnasium
 import numpy as np
 
 from turngym.envs.core import TextEnv
+from turngym.envs.tools.tool_schema import ToolSet, write_call
 from turngym.errors import ConfigError
 from turngym.seeding import stream
 
 Env: TypeAlias = gymnasium.Env[Any, Any]
 Maker: TypeAlias = Callable[..., Env]
 
+_CALLS = 20
+_ODD: Mapping[str, Sequence[Any]] = {
+    "string": ("", " ", "\x00", "🙂", "٣", "-1", "None", "../..", "a" * 10_000),
+    "integer": (0, 1, -1, 2**31, -(10**17)),
+    "number": (0, 0.5, -1.0, 1e300, -(10**17)),
+    "boolean": (True, False),
+    "array": ([], [0]),
+    "object": ({}, {"": ""}),
+    "null": (None,),
+}
+"""Type of an argument -> values that are seldom thought of."""
+_WRONG: Sequence[Any] = (None, [], {"": 0})
 GARBAGE = (
     "",
     " ",
@@ -254,6 +267,30 @@ def garbage(generator: np.random.Generator) -> str:
         return GARBAGE[int(generator.integers(len(GARBAGE)))]
     points = generator.integers(1, 0x110000, size=int(generator.integers(1, 30)))
     return "".join(map(chr, points))
+
+
+def odd_calls(tools: ToolSet | None, generator: np.random.Generator) -> list[str]:
+    """Return calls of declared tools: with odd values of the right types, with wrong types, and without arguments."""
+    found = []
+    for tool in tools.tools if tools else ():
+        properties = tool["parameters"].get("properties", {})
+        fitting = [{key: _value(each, generator) for key, each in properties.items()} for _ in range(_CALLS)]
+        wrong = [{**fitting[0], key: value} for key in properties for value in _WRONG]
+        found += [write_call(tool["name"], each) for each in (*fitting, *wrong, {}, {"nothing": 1}, "text")]
+    return found
+
+
+def _value(schema: Mapping[str, Any], generator: np.random.Generator) -> Any:
+    """Return an odd value that fits a schema."""
+    if "anyOf" in schema:
+        return _value(schema["anyOf"][int(generator.integers(len(schema["anyOf"])))], generator)
+    kind = schema.get("type", "string")
+    kind = kind if isinstance(kind, str) else kind[0]
+    values: Sequence[Any] = schema.get("enum") or _ODD.get(kind, (None,))
+    value = values[int(generator.integers(len(values)))]
+    if kind == "array" and value:
+        return [_value(schema.get("items", {}), generator) for _ in range(2)]
+    return value
 
 
 def canonical(value: Any) -> str:

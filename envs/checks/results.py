@@ -11,7 +11,7 @@ from turngym.envs.checks.case import LONGEST_EPISODE, Case, Episode, Turn, begin
 from turngym.envs.checks.repeat import REUSABLE
 from turngym.envs.checks.rule import Finding, Skipped, difference, excerpts, rule
 from turngym.errors import NotFinite
-from turngym.types import INFO_TYPES
+from turngym.types import INFO_TYPES, UNKNOWN
 
 _ROUNDING = 1e-9
 
@@ -50,7 +50,7 @@ def info_complete(case: Case) -> Iterator[Finding]:
         if extra:
             yield f"info must have the keys of the table and no others, got also {', '.join(extra)}"
         for key, kind in INFO_TYPES.items():
-            if key in turn.info and type(turn.info[key]) is not kind:
+            if key in turn.info and type(turn.info[key]) is not kind and turn.info[key] is not UNKNOWN:
                 yield f"info[{key!r}] must be {kind.__name__}, got {type(turn.info[key]).__name__}"
         if "columns" in turn.info:
             try:

@@ -7,11 +7,13 @@ them) and ``json`` (``{"tool": "python", "code": "..."}``, ``{"tool": "answer", 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from turngym.envs.parsing.calls import Call, Calls, any_calls, cut, harmless
 from turngym.envs.parsing.scanning import inside_braces, unfenced
 from turngym.envs.parsing.thinking import THINKING
 from turngym.envs.tools.sandbox import Result
+from turngym.envs.tools.tool_schema import Tool, find_call, read_call
 
 PYTHON, ANSWER = "python", "answer"
 CALLS = Calls(
@@ -23,6 +25,7 @@ CALLS = Calls(
 )
 write = CALLS.write
 _BOXED = re.compile(r"\\boxed\s*\{")
+_LONGEST_PROBLEM = 1000
 _ADDRESS = re.compile(r" at 0x[0-9a-f]{6,}")
 
 
@@ -51,6 +54,26 @@ def read(text: str, form: str, calls: Calls = CALLS) -> Call:
     if found.tool == PYTHON:
         return found._replace(content=code_in(found.content))
     return found._replace(content=(_unboxed(found.content) if form == "tags" else found.content).strip())
+
+
+def text_tool(name: str, field: str, description: str) -> Tool:
+    """Return a call as the declaration of a tool of one text."""
+    parameters = {"type": "object", "properties": {field: {"type": "string"}}, "required": [field]}
+    return Tool(name, description, {**parameters, "additionalProperties": False}, str)
+
+
+def read_native(text: str, tools: Mapping[str, Tool]) -> Call:
+    """Return the first native call in a text, of tools of one text each.
+
+    >>> read_native('<tool_call>{"name": "answer", "arguments": {"text": "7"}}</tool_call>', {"answer": text_tool(
+    ...     "answer", "text", "Give the answer.")})
+    Call(tool='answer', content='7', problem='')
+    """
+    found, arguments, problem = read_call(find_call(text) or "", tools)
+    if found is None:
+        return Call("", problem=harmless(cut(problem.removesuffix("."), _LONGEST_PROBLEM)))
+    [content] = arguments.values()
+    return Call(found.name, code_in(content) if found.name == PYTHON else content.strip())
 
 
 def _unboxed(text: str) -> str:

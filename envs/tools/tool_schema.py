@@ -26,6 +26,7 @@ _DEEPEST = 64
 _MOST_DIGITS = 18
 NOTATION = '<tool_call>{"name": "...", "arguments": {...}}</tool_call>'
 """How a call is written in an action."""
+CALL_MARK = "<tool_call>"
 _ARGUMENT = re.compile(r"^\s+(\w+)(?: \([^)]*\))?: (.*)$")
 
 

@@ -41,6 +41,27 @@ def test_who_follows_the_rules_makes_no_invalid_action(env_id: str, tmp_path: Pa
     assert environment["success"]["n_games"] == 16 and again["prompts"] in answer.lines[0]
 
 
+def calling(body: Body) -> Reply:
+    """Run code, then answer, with the tools that the request declares."""
+    assert [tool["function"]["name"] for tool in body["tools"]] == ["python", "answer"]
+    assert "<python>" not in body["messages"][0]["content"]
+    ran = any(message["role"] == "tool" for message in body["messages"])
+    name, arguments = ("answer", {"text": "Spain"}) if ran else ("python", {"code": "print(6 * 7)"})
+    call = {"id": "1", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    return Reply(raw=json.dumps({"choices": [{"message": message, "finish_reason": "tool_calls"}]}).encode())
+
+
+def test_own_questions_with_tools_are_asked_with_native_calls(tmp_path: Path) -> None:
+    lines = [json.dumps({"question": f"What is {number} squared?", "answer": number**2}) for number in range(20)]
+    (tmp_path / "mine.jsonl").write_text("\n".join(lines))
+    with chat_server(calling) as server:
+        words = ("eval", "--data", "mine.jsonl", "--tools", "python", "--agent", f"openai:m@{server.url}")
+        result = works(tmp_path, *words, "--split", "train", "--episodes", "4", "--json").result
+    [environment] = result["environments"].values()
+    assert environment["invalid_actions"]["value"] == 0 and result["usage"]["calls"] == 8
+
+
 def test_a_killed_evaluation_is_resumed_without_paying_for_an_episode_twice(tmp_path: Path) -> None:
     """Four episodes at once, of two turns each: the server holds what comes after the tenth request."""
     killed, held = threading.Event(), threading.Semaphore(0)

@@ -10,11 +10,12 @@ from turngym.envs.core import UNBOUNDED, MaxTurns, Outcome, TextEnv
 from turngym.envs.instances import canonical_text
 from turngym.envs.parsing.calls import Calls, cut, harmless
 from turngym.envs.settings import worded
-from turngym.envs.tools.calls import ANSWER, PYTHON, read, show
+from turngym.envs.tools.calls import ANSWER, PYTHON, read, read_native, show, text_tool
 from turngym.envs.tools.questions.judges import Judge, find_judge
 from turngym.envs.tools.questions.reading import EXAMPLE, FileTask, TaskSet, read_set
 from turngym.envs.tools.questions.user_tools import UserTool, load_tools
 from turngym.envs.tools.sandbox import Limits
+from turngym.envs.tools.tool_schema import CALL_MARK, Tool, ToolSet
 from turngym.envs.tools.workbench import Workbench, shared_sandbox
 from turngym.envs.validation import require_running
 from turngym.errors import ConfigError
@@ -28,6 +29,8 @@ _LONGEST = 20_000
 _RULES = """Answer the question. You may think first; then write {one_of}:
 {calls}
 {about}Give the answer itself, without explanation. You have {turns} turns{last}."""
+_NATIVE_RULES = """Answer the question. You may think first; then call a tool: {answer} with the answer itself, \
+without explanation. You have {turns} turns; the last one is for the answer."""
 _ABOUT_CODE = """Code runs in one interpreter, which keeps its variables; you see what it prints and the value of its \
 last line, at most {output} characters. It has {seconds:g} seconds, the standard library and no network.
 """
@@ -97,6 +100,10 @@ class Questions(TextEnv[str]):
             self._bench = Workbench(shared_sandbox(options.sandbox, Limits(options.seconds, output_kib=1024)))
         self._calls = self._known_calls()
         self.instructions = "" if options.form == "plain" else self._rules()
+        if options.form == "tags" and options.tools:
+            self._declared = self._declarations()
+            rules = _NATIVE_RULES.format(answer=ANSWER, turns=self.max_turns)
+            self.native_tools = ToolSet(tuple(each.schema for each in self._declared.values()), rules)
 
     def _known_calls(self) -> Calls:
         fields = {**({PYTHON: "code"} if self._bench else {}), **dict.fromkeys(self._tools, "text"), ANSWER: "text"}
@@ -119,6 +126,15 @@ class Questions(TextEnv[str]):
             turns=self.max_turns,
             last="; the last one is for the answer" if has_tools else "",
         )
+
+    def _declarations(self) -> dict[str, Tool]:
+        """Return the calls as tools of one text each, for models with native tool calls."""
+        options = self.options
+        about = {name: each.description for name, each in self._tools.items()} | {
+            PYTHON: _ABOUT_CODE.format(output=options.output, seconds=options.seconds).strip(),
+            ANSWER: "Give the answer.",
+        }
+        return {name: text_tool(name, field, about[name]) for name, field in self._calls.fields.items()}
 
     def tasks(self) -> tuple[str, ...]:
         """Return the ids of the questions of the split."""
@@ -146,7 +162,8 @@ class Questions(TextEnv[str]):
         """Run a tool, or judge an answer."""
         if self.options.form == "plain":
             return self._answered(action)
-        call = read(action, self.options.form, self._calls)
+        is_native = self.native_tools is not None and action.startswith(CALL_MARK)
+        call = read_native(action, self._declared) if is_native else read(action, self.options.form, self._calls)
         if call.tool == ANSWER:
             return self._answered(call.content)
         if call.tool and call.content and len(call.content) <= _LONGEST:

@@ -13,6 +13,7 @@ from turngym.__main__ import main
 from turngym.benchmarks.cli.options.own_data import with_data, with_training_data
 from turngym.benchmarks.cli.train import parse_train
 from turngym.envs.tools.questions import Questions, read_tasks
+from turngym.envs.tools.tool_schema import write_call
 from turngym.envs.vector import make_vec
 from turngym.errors import ConfigError, MissingExtra, UnknownName
 
@@ -257,3 +258,28 @@ def test_the_commands_play_and_train_on_a_file(
     assert folder.name.startswith("mine-")
     assert main(["eval", "--data", "absent.jsonl", "--agent", "random"]) == 2
     assert "the file of questions 'absent.jsonl' cannot be read" in capsys.readouterr().err
+
+
+def test_tools_are_declared_to_models_with_native_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("own.py").write_text(OWN)
+    env = Questions(tools=("own.py:lookup", "python"), max_turns=4, attempts=2, seconds=20)
+    assert env.native_tools is not None and "<" not in env.native_tools.instructions
+    declared = {tool["name"]: tool for tool in env.native_tools.tools}
+    assert list(declared) == ["python", "lookup", "answer"]
+    assert declared["lookup"]["description"] == "Look a word up."
+    assert list(declared["python"]["parameters"]["properties"]) == ["code"]
+    env.reset(seed=0)
+    observation, _, _, _, info = env.step(write_call("lookup", {"text": "hat"}))
+    assert "HAT" in observation and info["action_is_valid"]
+    observation, _, _, _, info = env.step(write_call("lookup", {"text": 3}))
+    assert "lookup: text must be string, got 3" in observation and not info["action_is_valid"]
+    assert env.step(write_call("python", {"code": "print(6 * 7)"}))[0].count("42") == 1
+    _, reward, terminated, _, info = env.step(write_call("answer", {"text": env.task.answers[0]}))
+    assert reward == info["success"] == 1 and terminated
+    env.close()
+
+
+def test_questions_without_tools_or_tags_declare_none() -> None:
+    assert all(Questions(**options).native_tools is None for options in ({}, {"form": "plain"}))
+    assert Questions(form="json", tools=("textwrap:dedent",)).native_tools is None

@@ -1,6 +1,7 @@
 """Environments whose actions are calls of typed methods."""
 
 import json
+import threading
 from typing import Annotated, Any, Literal
 
 import gymnasium
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 import turngym
 from turngym.envs import Outcome, PictureEnv, TextEnv, ToolEnv, tool, tool_call
-from turngym.envs.check import check
+from turngym.envs.check import CheckFailed, check
 from turngym.envs.tools.tool_schema import write_call
 from turngym.errors import BrokenCode, ConfigError
 from turngym.wrappers import wrap
@@ -66,6 +67,13 @@ class Lamp(ToolEnv, PictureEnv):
         """Count the lamps."""
         return {"lamps": self.options.lamps}
 
+    def expert_action(self) -> str:
+        return tool_call("light", lamp=self.state["wanted"] % self.options.lamps)
+
+
+class BrokenLamp(Lamp):
+    """Its tools raise, hang and return the wrong thing."""
+
     @tool
     def fall(self) -> str:
         """Break the lamps."""
@@ -76,11 +84,18 @@ class Lamp(ToolEnv, PictureEnv):
         """Return what no text can hold."""
         return np.zeros(3)
 
-    def expert_action(self) -> str:
-        return tool_call("light", lamp=self.state["wanted"] % self.options.lamps)
+    @tool
+    def dim(self, lamp: int) -> str:
+        """Dim a lamp that there is: another one raises."""
+        return ["dim"][lamp]
+
+    @tool
+    def wait(self) -> None:
+        """Hang."""
+        threading.Event().wait()
 
 
-gymnasium.register("toolsets/Lamp-v0", Lamp, order_enforce=False, disable_env_checker=True)
+gymnasium.register("toolsets/BrokenLamp-v0", BrokenLamp, order_enforce=False, disable_env_checker=True)
 
 
 def begun(**options: Any) -> Lamp:
@@ -92,7 +107,7 @@ def begun(**options: Any) -> Lamp:
 def test_typed_methods_are_declared_for_models_with_and_without_native_calls() -> None:
     env = Lamp()
     assert env.native_tools is not None and env.native_tools.instructions == "Light the lamp that is asked for."
-    assert [each["name"] for each in env.native_tools.tools] == ["light", "look", "count", "fall", "paint"]
+    assert [each["name"] for each in env.native_tools.tools] == ["light", "look", "count"]
     assert env.native_tools.tools[0] == {
         "name": "light",
         "description": "Light a lamp.",
@@ -167,12 +182,31 @@ def test_arguments_of_any_kind_are_answered(value: Any) -> None:
 
 @pytest.mark.parametrize("name", ["fall", "paint"])
 def test_a_tool_that_raises_is_a_fault_of_its_slot_alone(name: str) -> None:
-    vector = turngym.make_vec("toolsets/Lamp-v0", 2, autoreset_mode="disabled")
+    vector = turngym.make_vec("toolsets/BrokenLamp-v0", 2, autoreset_mode="disabled")
     vector.reset(seed=[0, 1])
     observations, _, _, truncations, infos = vector.step([tool_call(name), tool_call("count")], indices=[0, 1])
     assert truncations[0] and infos.rows[0]["fault"] and not infos.rows[1]["fault"]
     assert observations[1] == '{"lamps": 9}' and not truncations[1]
     vector.close()
+
+
+def test_a_tool_that_hangs_ends_its_episode_alone() -> None:
+    vector = turngym.make_vec(
+        env_fns=[BrokenLamp, BrokenLamp], backend="process", autoreset_mode="disabled", step_timeout_seconds=2
+    )
+    vector.reset(seed=[0, 1])
+    observations, _, _, truncations, infos = vector.step([tool_call("wait"), tool_call("count")], indices=[0, 1])
+    assert truncations[0] and "timeout" in infos.rows[0]["fault"]
+    assert observations[1] == '{"lamps": 9}' and not truncations[1] and not infos.rows[1]["fault"]
+    vector.close()
+
+
+def test_check_calls_every_tool_with_odd_arguments() -> None:
+    class Dim(Lamp):
+        dim = BrokenLamp.dim
+
+    with pytest.raises(CheckFailed, match=r"(?s)any-text-answered.*raised IndexError.* in dim,"):
+        check(Dim)
 
 
 def test_wrappers_add_to_the_rules_of_both_kinds_of_models_and_hide_tools_that_they_change() -> None:
