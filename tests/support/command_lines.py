@@ -48,6 +48,7 @@ LINES: Mapping[str, Mapping[str, str]] = {
     },
     "study": {"action": "list", "plan": "."},
     "export-model": {"run": RUN, "to": "exported"},
+    "clean": {},
     "completion": {"shell": "bash"},
     "label-progress": {"folders": EVALUATION, "out": "labels"},
     "fit-reward": {"folders": EVALUATION, "model": "spa", "out": "fitted", "option": "epochs=1"},

@@ -49,6 +49,10 @@ def write_atomic(path: Path, content: bytes | str) -> None:
     temporary.replace(path)
 
 
+CACHES = ("alfworld", "search", "textworld")
+"""Parts of turngym whose cache folders may be deleted at any time; tokens of servers are no cache."""
+
+
 def cache_folder(name: str) -> Path:
     """Return the cache folder of a part of turngym; it may not exist yet."""
     base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()

@@ -11,10 +11,11 @@ import weakref
 from pathlib import Path
 
 from turngym.errors import FolderInUse
-from turngym.system.locks import LOCK_FILE, FolderLock
+from turngym.system.locks import LOCK_FILE, FolderLock, Holder
 
 _PREFIX = "turngym-"
 _WORK = "process"
+_LONGEST_LOCK = 4096
 _guard = threading.Lock()
 _root: dict[int, tuple[Path, FolderLock]] = {}
 """Number of this process -> its folder; a fork has one of its own."""
@@ -48,6 +49,18 @@ def _remove(path: Path, owner: int) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
+def dead_folders(parent: Path) -> list[Path]:
+    """Return the folders of this user's processes that have ended on this machine."""
+    found = []
+    for path in sorted(parent.glob(f"{_PREFIX}*")):
+        with contextlib.suppress(OSError):
+            holder = Holder.read((path / LOCK_FILE).read_text("utf8", "replace")[:_LONGEST_LOCK])
+            is_ours = not path.is_symlink() and path.stat().st_uid == os.geteuid()
+            if is_ours and holder is not None and holder.has_ended():
+                found.append(path)
+    return found
+
+
 def remove_dead(parent: Path, own: Path) -> list[Path]:
     """Remove the folders of processes that have ended, and return them; those of others users and in use stay.
 
@@ -55,13 +68,15 @@ def remove_dead(parent: Path, own: Path) -> list[Path]:
         parent: Paths.
         own: This process's folder.
     """
-    removed = []
-    for path in parent.glob(f"{_PREFIX}*"):
-        with contextlib.suppress(OSError, FolderInUse):
-            is_ours = not path.is_symlink() and path.stat().st_uid == os.geteuid()
-            if path == own or not is_ours or not (path / LOCK_FILE).is_file():
-                continue
+    return [path for path in parent.glob(f"{_PREFIX}*") if path != own and remove_if_dead(path)]
+
+
+def remove_if_dead(path: Path) -> bool:
+    """Remove the folder of a process that has ended; return whether it was removed."""
+    with contextlib.suppress(OSError, FolderInUse):
+        is_ours = not path.is_symlink() and path.stat().st_uid == os.geteuid()
+        if is_ours and (path / LOCK_FILE).is_file():
             with FolderLock(path, _WORK):
                 shutil.rmtree(path)
-                removed.append(path)
-    return removed
+                return True
+    return False
