@@ -49,6 +49,8 @@ def choose(logprobs: Tensor, uniforms: Tensor, sampling: Sampling) -> Tensor:
         return logprobs.argmax(dim=-1)
     if sampling.top_p < 1 or logprobs.shape[-1] < _MIN_TWO_LEVEL or logprobs.dtype != torch.float32:
         return _search(logprobs, uniforms, sampling.top_p)
+    if logprobs.device.type != "cpu":  # a look at the numbers would wait for the device, and float64 is cheap there
+        return _two_level_search(logprobs.double(), uniforms)[0]
     tokens, is_close = _two_level_search(logprobs, uniforms)
     if bool(is_close.any()):
         tokens[is_close] = _search(logprobs[is_close], uniforms[is_close], 1.0)
@@ -91,4 +93,4 @@ def _two_level_search(logprobs: Tensor, uniforms: Tensor) -> tuple[Tensor, Tenso
     index = torch.searchsorted(borders, threshold, right=True).clamp_(1, _BLOCK)
     nearest = torch.cat([threshold - borders.gather(-1, index - 1), borders.gather(-1, index) - threshold], dim=-1)
     is_close = (nearest.abs() < _MARGIN * total).any(-1) | (threshold > total * (1 - _MARGIN)).squeeze(-1)
-    return (block * _BLOCK + index - 1).squeeze(-1), is_close
+    return (block * _BLOCK + index - 1).squeeze(-1).clamp(max=vocabulary - 1), is_close

@@ -163,7 +163,7 @@ class Admission:
         if keep < _MIN_SHARED:
             keep = 0
         elif row != source:
-            store.copy(source, row, keep)
+            store.copy(source, [row], keep)
             store.counts.forks += 1
         store.take(row, min(keep, len(tokens) - 1), request)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -21,13 +21,16 @@ _BATCH_TOKENS = 4096
 
 
 class Forward:
-    """Runs a network on rows of a memory and notes what the rows hold then.
+    """Runs a network on rows of a memory, padded to one width.
 
     Args:
         network: A causal language model.
         memory: Its keys and values.
         slots: The tokens behind these.
     """
+
+    burst = 1
+    takes_first_rows = True
 
     def __init__(self, network: PreTrainedModel, memory: Memory, slots: Slots) -> None:
         self.network = network
@@ -57,24 +60,25 @@ class Forward:
             self.slots.append(row, tokens)
         return self._run(_rows_of([row for row, _ in batch], self.network.device), ids, positions, columns)
 
-    def step(self, count: int, tokens: dict[int, int]) -> Tensor:
-        """Append one token to each running row.
+    def decode(self, tokens: dict[int, int], steps: int, draw: Callable[[Tensor, int], Tensor]) -> None:
+        """Append a token to each running row.
 
         Args:
-            count: The running rows are among the first so many; the others of these are computed and not used.
-            tokens: Row -> token.
-
-        Returns:
-            ``[row, vocab]`` for the first ``count`` rows.
+            tokens: Row -> token. Rows between them are computed and not used.
+            steps: Number of passes, 1 here.
+            draw: Takes the logits ``[row, vocab]`` and the number of the step.
         """
+        count = max(tokens) + 1
         ids = np.zeros((count, 1), dtype=np.int64)
         positions = np.zeros((count, 1), dtype=np.int64)
         columns = np.full((count, 1), self.memory.columns, dtype=np.int64)
         for row, token in tokens.items():
             ids[row, 0] = token
             positions[row, 0] = columns[row, 0] = self.slots.lengths[row]
-            self.slots.append(row, [token])
-        return self._run(slice(0, count), ids, positions, columns)
+        logits = self._run(slice(0, count), ids, positions, columns)
+        rows = list(tokens)
+        is_all = rows == list(range(count))
+        draw(logits if is_all else logits[torch.tensor(rows, device=logits.device)], 0)
 
     def _run(
         self, rows: Rows, ids: NDArray[np.int64], positions: NDArray[np.int64], columns: NDArray[np.int64]

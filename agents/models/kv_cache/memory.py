@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import torch
 from torch import Tensor
@@ -11,6 +11,7 @@ from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import Cache, CacheLayerMixin, DynamicLayer
 
 from turngym.agents.models.forward_pass import forward_arguments
+from turngym.agents.models.varlen import VARLEN
 
 Rows: TypeAlias = "slice | Tensor"
 
@@ -31,22 +32,41 @@ class Place:
         first = torch.arange(columns.shape[0], device=columns.device) if isinstance(rows, slice) else rows
         self.index = first[:, None]
 
+    def write(self, memory: Tensor, new: Tensor) -> Tensor:
+        """Write new keys or values, and return all that the pass reads."""
+        rows = memory[self.rows] if isinstance(self.rows, slice) else memory
+        rows.transpose(1, 2)[self.index, self.columns] = new.transpose(1, 2)
+        read = rows[:, :, : self.width]
+        return read if isinstance(self.rows, slice) else read.index_select(0, self.rows)
+
+
+class PlaceLike(Protocol):
+    """Where a forward pass writes and reads."""
+
+    def write(self, memory: Tensor, new: Tensor) -> Tensor:
+        """Write new keys or values, and return all that the pass reads."""
+
 
 class MemoryLayer(CacheLayerMixin):
-    """One layer's keys and values, ``[row, head, column, dimension]``, the last column for padding."""
+    """One layer's keys and values, ``[row, head, column, dimension]``, the last column for padding.
+
+    Args:
+        is_packed: Whether the heads of a token are neighbours in memory, instead of the tokens of a head.
+    """
 
     is_sliding = False
 
-    def __init__(self) -> None:
+    def __init__(self, is_packed: bool = False) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.place: Place | None = None
+        self.is_packed = is_packed
+        self.place: PlaceLike | None = None
         self.shape = (0, 0)
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
         """Allocate memory like the first keys and values."""
         self.dtype, self.device = key_states.dtype, key_states.device
-        self.keys = _zeros(key_states, *self.shape)
-        self.values = _zeros(value_states, *self.shape)
+        self.keys = _zeros(key_states, *self.shape, self.is_packed)
+        self.values = _zeros(value_states, *self.shape, self.is_packed)
         self.is_initialized = True
 
     def update(
@@ -57,19 +77,11 @@ class MemoryLayer(CacheLayerMixin):
         if self.keys is None or self.values is None:
             self.lazy_initialization(key_states, value_states)
         assert self.keys is not None and self.values is not None
-        return self._put(self.keys, key_states), self._put(self.values, value_states)
-
-    def _put(self, memory: Tensor, new: Tensor) -> Tensor:
-        place = self.place
-        assert place is not None
-        rows = memory[place.rows] if isinstance(place.rows, slice) else memory
-        rows.transpose(1, 2)[place.index, place.columns] = new.transpose(1, 2)
-        read = rows[:, :, : place.width]
-        return read if isinstance(place.rows, slice) else read.index_select(0, place.rows)
+        return self.place.write(self.keys, key_states), self.place.write(self.values, value_states)
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         """Return the length and the offset of what is read."""
-        return (self.place.width if self.place else 0), 0
+        return (self.place.width if isinstance(self.place, Place) else 0), 0
 
     def get_seq_length(self) -> int:
         """Return the longest sequence before the pass; positions and masks are always given."""
@@ -83,22 +95,31 @@ class MemoryLayer(CacheLayerMixin):
     """The name of that in transformers before 5.11."""
 
 
-def _zeros(like: Tensor, rows: int, columns: int) -> Tensor:
+def _zeros(like: Tensor, rows: int, columns: int, is_packed: bool) -> Tensor:
     """Allocate one layer's memory; zeros, since what is masked must still be finite."""
-    return torch.zeros(rows, like.shape[1], columns + 1, like.shape[3], dtype=like.dtype, device=like.device)
+    heads, dimension = like.shape[1], like.shape[3]
+    if is_packed:
+        return like.new_zeros(rows, columns + 1, heads, dimension).transpose(1, 2)
+    return like.new_zeros(rows, heads, columns + 1, dimension)
 
 
 class Memory(Cache):
-    """Keys and values of ``rows`` sequences of up to ``columns`` tokens."""
+    """Keys and values of ``rows`` sequences of up to ``columns`` tokens.
 
-    def __init__(self, num_layers: int) -> None:
-        super().__init__(layers=[MemoryLayer() for _ in range(num_layers)])
+    Args:
+        num_layers: Layers of the network.
+        is_packed: Whether the heads of a token are neighbours in memory, see :class:`MemoryLayer`.
+    """
+
+    def __init__(self, num_layers: int, is_packed: bool = False) -> None:
+        super().__init__(layers=[MemoryLayer(is_packed) for _ in range(num_layers)])
         self.rows = self.columns = 0
+        self.version = 0
 
     def _layers(self) -> Sequence[Any]:
         return self.layers
 
-    def set_place(self, place: Place) -> None:
+    def set_place(self, place: PlaceLike) -> None:
         """Say where the next forward pass writes and reads."""
         for layer in self._layers():
             layer.place = place
@@ -106,6 +127,7 @@ class Memory(Cache):
     def release(self) -> None:
         """Give all memory back."""
         self.rows = self.columns = 0
+        self.version += 1
         for layer in self._layers():
             layer.keys = layer.values = layer.place = None
             layer.is_initialized = False
@@ -122,17 +144,17 @@ class Memory(Cache):
         for layer in self._layers():
             layer.shape = (rows, columns)
             if layer.keys is not None:
-                layer.keys = _resized(layer.keys, rows, columns, keep, width)
-                layer.values = _resized(layer.values, rows, columns, keep, width)
+                layer.keys = _resized(layer.keys, rows, columns, keep, width, layer.is_packed)
+                layer.values = _resized(layer.values, rows, columns, keep, width, layer.is_packed)
         self.rows, self.columns = rows, columns
+        self.version += 1
 
     def copy(self, source: int, targets: Sequence[int], width: int) -> None:
         """Copy the first columns of a row to other rows."""
         for layer in self._layers():
             for memory in (layer.keys, layer.values):
                 if memory is not None:
-                    for target in targets:
-                        memory[target, :, :width] = memory[source, :, :width]
+                    memory[torch.tensor(targets, device=memory.device), :, :width] = memory[source, :, :width]
 
     def swap(self, one: int, other: int, width: int) -> None:
         """Exchange the first columns of two rows."""
@@ -150,10 +172,10 @@ class Memory(Cache):
         return sum(m.numel() * m.element_size() for m in held)
 
 
-def _resized(memory: Tensor, rows: int, columns: int, keep: Sequence[int], width: int) -> Tensor:
-    new = _zeros(memory, rows, columns)
-    for target, source in enumerate(keep):
-        new[target, :, :width] = memory[source, :, :width]
+def _resized(memory: Tensor, rows: int, columns: int, keep: Sequence[int], width: int, is_packed: bool) -> Tensor:
+    new = _zeros(memory, rows, columns, is_packed)
+    index = torch.tensor(list(keep), dtype=torch.int64, device=memory.device)
+    new[: len(keep), :, :width] = memory[:, :, :width].index_select(0, index)
     return new
 
 
@@ -166,7 +188,7 @@ def can_be_kept(network: PreTrainedModel) -> bool:
     config = network.config
     if config.get_text_config(decoder=True) is not config:
         return False
-    if config._attn_implementation not in ("sdpa", "eager"):
+    if config._attn_implementation not in ("sdpa", "eager", VARLEN):
         return False
     if "position_ids" not in forward_arguments(type(network)):
         return False

@@ -12,9 +12,10 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from turngym.agents.models.completion import Completion
-from turngym.agents.models.distributions import choose, entropy_share, sampling_logprobs
 from turngym.agents.models.kv_cache.admission import Admission, Admitted
+from turngym.agents.models.kv_cache.draws import Draws
 from turngym.agents.models.kv_cache.forward import Forward
+from turngym.agents.models.kv_cache.packed import PackedForward, packing_pays
 from turngym.agents.models.kv_cache.requests import CacheCounts, Running
 from turngym.agents.models.kv_cache.store import Store
 from turngym.agents.models.weights import WeightsWatch, evaluating
@@ -42,9 +43,11 @@ class Sessions:
         self.network = network
         self.stop_ids = stop_ids
         self.max_rows = max_rows
-        self.store = Store(int(network.config.num_hidden_layers), budget)
+        is_packed = packing_pays(network)
+        self.store = Store(int(network.config.num_hidden_layers), budget, is_packed)
         self._admission = Admission(self.store)
-        self._forward = Forward(network, self.store.memory, self.store.slots)
+        kind = PackedForward if is_packed else Forward
+        self._forward: Forward | PackedForward = kind(network, self.store.memory, self.store.slots)
         self._watch = WeightsWatch()
         self._open: dict[int, list[int]] = {}
         self._opened = 0
@@ -175,20 +178,22 @@ class Sessions:
         """Feed the tokens of new requests that their rows do not hold; leaders first, the others copy from them."""
         alone = [each.request for each in admitted if each.leader is None]
         logits = self._feed(alone)
-        followers = [each for each in admitted if each.leader is not None]
+        followers: dict[tuple[int, int], list[Running]] = {}
         rest = []
-        for each in followers:
-            request, leader = each.request, each.leader
-            assert leader is not None
-            self.store.copy(leader.row, request.row, each.shared)
-            self.store.counts.forks += 1
-            if each.shared == request.length == leader.length:
-                logits[request.row] = logits[leader.row]
-                self.store.counts.reused += request.length
-            else:
-                self.store.slots.lengths[request.row] = min(each.shared, request.length - 1)
-                rest.append(request)
-        logits.update(self._feed(rest))
+        for each in admitted:
+            if each.leader is not None:
+                followers.setdefault((each.leader.row, each.shared), []).append(each.request)
+                if each.shared == each.request.length == each.leader.length:
+                    logits[each.request.row] = logits[each.leader.row]
+                    self.store.counts.reused += each.request.length
+                else:
+                    rest.append(each)
+        for (leader, shared), requests in followers.items():
+            self.store.copy(leader, [request.row for request in requests], shared)
+            self.store.counts.forks += len(requests)
+        for each in rest:
+            self.store.slots.lengths[each.request.row] = min(each.shared, each.request.length - 1)
+        logits.update(self._feed([each.request for each in rest]))
         requests = [each.request for each in admitted]
         return requests, torch.stack([logits[request.row] for request in requests])
 
@@ -205,21 +210,34 @@ class Sessions:
         if store.longest() + 1 > store.memory.columns:
             moved = self._admission.grow()
         behind = max(store.running) + 1 - len(store.running)
-        if 4 * behind > len(store.running):
+        if self._forward.takes_first_rows and 4 * behind > len(store.running):
             store.move_running_to_the_front()
         requests = list(store.running.values())
-        logits = self._forward.step(max(store.running) + 1, {r.row: r.ids[-1] for r in requests})
-        rows = [request.row for request in requests]
-        is_all = rows == list(range(len(logits)))
-        self._sample(requests, logits if is_all else logits[torch.tensor(rows, device=logits.device)])
+        steps = self._burst(requests)
+        draws = Draws(requests, steps, self.network.device)
+        lengths = {request.row: len(request.ids) for request in requests}
+        self._forward.decode({r.row: r.ids[-1] for r in requests}, steps, draws)
+        draws.finish()
+        for request in requests:
+            before = lengths[request.row]
+            store.slots.append(request.row, request.ids[before - 1 : -1])
+        self._free_finished(requests)
         return moved
 
+    def _burst(self, requests: Sequence[Running]) -> int:
+        """Return how many tokens are sampled before the host looks at them."""
+        free = self.store.memory.columns - self.store.longest()
+        missing = max(request.sampling.max_new_tokens - len(request.ids) for request in requests)
+        return max(1, min(self._forward.burst, free, missing))
+
     def _sample(self, requests: Sequence[Running], logits: Tensor) -> None:
-        kinds = {id(request.sampling): request.sampling for request in requests}
-        for key, sampling in kinds.items():
-            rows = [row for row, request in enumerate(requests) if id(request.sampling) == key]
-            found = logits if len(kinds) == 1 else logits[torch.tensor(rows, device=logits.device)]
-            _sample([requests[row] for row in rows], found, sampling)
+        """Sample the first token of requests."""
+        draws = Draws(requests, 1, logits.device)
+        draws(logits, 0)
+        draws.finish()
+        self._free_finished(requests)
+
+    def _free_finished(self, requests: Sequence[Running]) -> None:
         for request in requests:
             if request.is_done:
                 self.store.free(request.row)
@@ -227,16 +245,3 @@ class Sessions:
 
 def _longest(waiting: Iterable[Running]) -> int:
     return max(request.sampling.max_new_tokens for request in waiting)
-
-
-def _sample(requests: Sequence[Running], logits: Tensor, sampling: Sampling) -> None:
-    distribution = sampling_logprobs(logits, sampling.temperature)
-    draws = torch.tensor([r.draws[len(r.ids)] for r in requests], dtype=torch.float64, device=logits.device)
-    tokens = choose(distribution, draws, sampling)
-    chosen = distribution.gather(-1, tokens[:, None]).squeeze(-1)
-    entropies = entropy_share(distribution).tolist() if sampling.entropies else None
-    for i, (request, token, logprob) in enumerate(zip(requests, tokens.tolist(), chosen.tolist(), strict=True)):
-        request.ids.append(token)
-        request.logprobs.append(logprob)
-        if entropies is not None:
-            request.entropies.append(entropies[i])

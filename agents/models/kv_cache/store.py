@@ -17,10 +17,11 @@ class Store:
     Args:
         num_layers: Layers of the network.
         budget: Capacity of the memory in tokens, rows times columns.
+        is_packed: See :class:`~turngym.agents.models.kv_cache.memory.MemoryLayer`.
     """
 
-    def __init__(self, num_layers: int, budget: int) -> None:
-        self.memory = Memory(num_layers)
+    def __init__(self, num_layers: int, budget: int, is_packed: bool = False) -> None:
+        self.memory = Memory(num_layers, is_packed)
         self.slots = Slots()
         self.budget = budget
         self.running: dict[int, Running] = {}
@@ -52,10 +53,11 @@ class Store:
         self.slots.free(row)
         self.running.pop(row).row = -1
 
-    def copy(self, source: int, target: int, width: int) -> None:
-        """Copy the first tokens of a row, and their keys, to another row."""
-        self.memory.copy(source, [target], width)
-        self.slots.copy(source, target, width)
+    def copy(self, source: int, targets: Sequence[int], width: int) -> None:
+        """Copy the first tokens of a row, and their keys, to other rows."""
+        self.memory.copy(source, targets, width)
+        for target in targets:
+            self.slots.copy(source, target, width)
 
     def resize(self, rows: int, columns: int, kept: Sequence[int]) -> None:
         """Change the size.

@@ -188,13 +188,13 @@ def test_waiting_requests_take_the_rows_of_finished_ones(monkeypatch: pytest.Mon
     network = qwen()
     batches: list[int] = []
     sessions = Sessions(network, frozenset(range(0, WORDS, 4)), 10**6, max_rows=2)
-    step = sessions._forward.step
+    decode = sessions._forward.decode
 
-    def noted(count: int, tokens: dict[int, int]) -> torch.Tensor:
+    def noted(tokens: dict[int, int], *rest: Any) -> None:
         batches.append(len(tokens))
-        return step(count, tokens)
+        decode(tokens, *rest)
 
-    monkeypatch.setattr(sessions._forward, "step", noted)
+    monkeypatch.setattr(sessions._forward, "decode", noted)
     prompts = [numbers(random.Random(i), 5, 9) for i in range(12)]
     found = sessions.complete(prompts, draws(0, 12, 40), Sampling(max_new_tokens=40))
     assert gap(network, prompts, found, 1.0) < 5e-6

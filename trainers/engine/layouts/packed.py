@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from turngym.agents.models.varlen import VARLEN, borders
 from turngym.trainers.core.rows import Row, token_cost
 from turngym.trainers.engine.layouts.base import Inputs, on, read_places, require_no_pictures
 
@@ -37,7 +38,13 @@ class Packed:
     def lay_out(self, sequences: Sequence[Row], device: torch.device, attention: str = "sdpa") -> Inputs:
         """Return the ids of all sequences in one row."""
         require_no_pictures(sequences, self.name)
-        return self.lay_out_ids(sequences, device)
+        inputs = self.lay_out_ids(sequences, device)
+        if attention != VARLEN:
+            return inputs
+        lengths = np.array([0, *(len(row.ids) for row in sequences)])
+        starts = on(lengths.cumsum().astype(np.int32), device)
+        no_mask = torch.empty(1, 1, 1, 1, dtype=torch.bool, device=device)  # four dimensions: transformers makes none
+        return inputs._replace(mask=no_mask, more=borders(starts, int(lengths.max())))
 
     def lay_out_ids(self, sequences: Sequence[Row], device: torch.device) -> Inputs:
         """Return the ids of all sequences in one row, whatever else goes with them."""
