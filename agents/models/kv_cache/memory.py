@@ -10,8 +10,8 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import Cache, CacheLayerMixin, DynamicLayer
 
+from turngym.agents.models.flash import has_flash_kernels
 from turngym.agents.models.forward_pass import forward_arguments
-from turngym.agents.models.varlen import VARLEN
 
 Rows: TypeAlias = "slice | Tensor"
 
@@ -188,7 +188,7 @@ def can_be_kept(network: PreTrainedModel) -> bool:
     config = network.config
     if config.get_text_config(decoder=True) is not config:
         return False
-    if config._attn_implementation not in ("sdpa", "eager", VARLEN):
+    if config._attn_implementation not in ("sdpa", "eager") and not has_flash_kernels(network):
         return False
     if "position_ids" not in forward_arguments(type(network)):
         return False

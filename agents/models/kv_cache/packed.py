@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import AttentionInterface, PreTrainedModel
 
+from turngym.agents.models.flash import flash_attention, has_flash_kernels
 from turngym.agents.models.forward_pass import cache_keyword, forward_arguments
 from turngym.agents.models.kv_cache.memory import Memory
 from turngym.agents.models.kv_cache.slots import Slots
-from turngym.agents.models.varlen import has_flash_kernels
 
 _IMPLEMENTATION = "turngym_packed"
 _BATCH_TOKENS = 16_384
@@ -56,15 +56,6 @@ class PackedPlace:
         return flat
 
 
-def flash_attention(query: Tensor, keys: Tensor, values: Tensor, place: PackedPlace, scale: float | None) -> Tensor:
-    """Return the attention of each new token to its row's tokens up to itself, ``[token, head, dimension]``."""
-    found: Tensor = torch.ops.aten._flash_attention_forward(
-        query, keys, values, place.starts, place.rows, place.longest, place.columns, 0.0, True, False,
-        scale=scale, seqused_k=place.used,
-    )[0]  # fmt: skip
-    return found
-
-
 def _attention(
     module: nn.Module,
     query: Tensor,
@@ -76,7 +67,8 @@ def _attention(
     place: PackedPlace,
     **kwargs: object,
 ) -> tuple[Tensor, None]:
-    return flash_attention(query[0].transpose(0, 1), key, value, place, scaling)[None], None
+    starts, longest = (place.starts, place.rows), (place.longest, place.columns)
+    return flash_attention(query[0].transpose(0, 1), key, value, starts, longest, scaling, place.used)[None], None
 
 
 AttentionInterface.register(_IMPLEMENTATION, _attention)

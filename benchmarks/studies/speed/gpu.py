@@ -1,238 +1,78 @@
-"""Training speed and memory on a GPU: Qwen3-shaped models with random weights, updates alone and whole runs.
+"""Checks and measures turngym on one GPU, in one process and a few minutes.
 
-    python benchmarks/studies/speed/gpu.py            # on a GPU, within 20 minutes
-    python benchmarks/studies/speed/gpu.py --shapes tiny --device cpu --rows 4 --length 32
+Correctness comes first: log-probabilities, entropies and gradients against float64 on the CPU, kept caches against the
+trainer, whole updates and the supervised warm-up against the CPU, a run of the command with its control. Then speed at
+the shape of a 0.6 B model with random weights: sampled tokens a second, trained tokens a second, their share of the
+measured peak, and memory.
 
-Every arm is a process of its own. Its batch is ``--rows`` episodes of one turn of ``--length`` tokens, half of them
-read and half of them sampled. ``benchmarks/results/gpu.json`` has, of the updates after the first one, tokens a second,
-the share of the device's peak in bfloat16 (``--peak``), and the largest memory that was allocated. Floating-point
-operations are 6 for each weight and token, plus those of attention and head; operations that checkpointing repeats do
-not count. Without a GPU the table says "not run".
+Each piece stands alone: what it finds is printed at once as a line of JSON, a failure is a row of the table, and what
+does not fit into ``--seconds`` is skipped and named. Without a GPU: ``--device cpu --shape tiny``.
 
-Behind these are whole runs on Sokoban with the first shape (``--turns``, ``--groups``, ``--group-size``). The policy's
-own network samples, or vLLM in the learner's process, or a server that shares the GPU and sleeps while the learner
-learns, or a server beside it (on the second GPU where there is one), that one also asynchronously.
+A bare machine needs Python 3.12, torch, transformers, peft, accelerate, jaxtyping and, if it reaches no package index,
+these wheels: gymnasium, farama-notifications, pettingzoo, tyro, docstring-parser, typeguard, wonderwords.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import sys
 import time
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
-from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from turngym.agents.models.embedded import build_tokenizer
-from turngym.agents.models.loading import LanguageModel
-from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.benchmarks.studies.harness import arguments, write_result
-from turngym.benchmarks.studies.speed.gpu_runs import RUNS, Run, measure_run
-from turngym.trainers.algorithms import build
-from turngym.trainers.core.update_config import UpdateConfig
-from turngym.trainers.engine.adapters import add_adapters
-from turngym.trainers.engine.learner import Learner
+from turngym.benchmarks.studies.speed import gpu_checks, gpu_speed
+from turngym.benchmarks.studies.speed.gpu_lease import Lease
+from turngym.benchmarks.studies.speed.gpu_models import SHAPES
 
-_PEAK = 989e12
-"""Operations a second of an H100 SXM in bfloat16 without sparsity."""
-ANCHORS = {"0.6B": 11_900.0, "4B": 6_200.0}
-"""Tokens a second of other trainers on one H100: all weights of 0.6B, adapters on 4B."""
-
-
-@dataclass(frozen=True)
-class Shape:
-    """Size of a Qwen3 model."""
-
-    hidden: int
-    intermediate: int
-    layers: int
-    heads: int
-    kv_heads: int
-    head: int
-    words: int
-
-
-SHAPES = {
-    "tiny": Shape(64, 192, 4, 4, 2, 32, 512),
-    "0.6B": Shape(1024, 3072, 28, 16, 8, 128, 151_936),
-    "4B": Shape(2560, 9728, 36, 32, 8, 128, 151_936),
+PIECES: Mapping[str, tuple[Callable[[Lease], None], float]] = {
+    "ceilings": (gpu_speed.ceilings, 10),
+    "scores": (gpu_checks.scores, 20),
+    "sessions": (gpu_checks.sessions, 15),
+    "updates": (gpu_checks.updates, 15),
+    "warm-up": (gpu_checks.warm_up, 5),
+    "rollout": (gpu_speed.rollouts, 40),
+    "update": (gpu_speed.update_arms, 40),
+    "workers": (gpu_checks.workers, 10),
+    "command": (gpu_checks.command, 50),
 }
-
-
-@dataclass(frozen=True)
-class Arm:
-    """One row of the table.
-
-    Args:
-        shape: Name of the model's size.
-        rank: Of low-rank adapters; 0 trains all weights.
-        checkpointing: Whether layers are computed again in the backward pass.
-        layout: How sequences go through the network.
-    """
-
-    shape: str
-    rank: int = 0
-    checkpointing: bool = True
-    layout: str = "packed"
-
-
-def arms(shapes: list[str]) -> list[Arm]:
-    """Return the rows of the table: the smaller models with all weights, 4B with adapters."""
-    found = []
-    for shape in shapes:
-        rank = 32 if shape == "4B" else 0
-        found += [Arm(shape, rank), Arm(shape, rank, layout="rows")]
-        found += [] if rank else [Arm(shape, rank, checkpointing=False)]
-    return found
-
-
-def build_model(shape: Shape, device: str) -> LanguageModel:
-    """Return a model with random weights in bfloat16."""
-    tokenizer = build_tokenizer(["a door"], 300)
-    config = Qwen3Config(
-        hidden_size=shape.hidden,
-        intermediate_size=shape.intermediate,
-        num_hidden_layers=shape.layers,
-        num_attention_heads=shape.heads,
-        num_key_value_heads=shape.kv_heads,
-        head_dim=shape.head,
-        vocab_size=shape.words,
-        max_position_embeddings=40_960,
-        tie_word_embeddings=True,
-    )
-    torch.set_default_dtype(torch.bfloat16)
-    try:
-        with torch.device(device):
-            network = Qwen3ForCausalLM(config).eval()
-    finally:
-        torch.set_default_dtype(torch.float32)
-    return LanguageModel(network, tokenizer, "random")
-
-
-def operations(shape: Shape, length: int) -> float:
-    """Return the floating-point operations of one token, forward and backward, in sequences of that length."""
-    attention = shape.hidden * shape.head * (2 * shape.heads + 2 * shape.kv_heads)
-    weights = shape.layers * (attention + 3 * shape.hidden * shape.intermediate) + shape.words * shape.hidden
-    return 6.0 * weights + 6.0 * shape.layers * shape.heads * shape.head * length
-
-
-def episodes(rows: int, length: int, words: int) -> list[Trajectory]:
-    """Return episodes of one turn with random tokens, half of them sampled."""
-    generator = torch.Generator().manual_seed(0)
-    half = length // 2
-    found = []
-    for number in range(rows):
-        ids = tuple(torch.randint(words, (2 * half,), generator=generator).tolist())
-        tokens = {"prompt_ids": ids[:half], "completion_ids": ids[half:], "logprobs": (-11.0,) * half}
-        turn = Turn("o", "o", "a", reward=float(number % 2), **tokens)  # type: ignore[arg-type]
-        found.append(Trajectory(EpisodeSpec(number, 0, 0), turns=[turn], terminated=True))
-    return found
-
-
-def wait_for(device: str) -> None:
-    """Wait until a GPU has finished its work; a CPU always has."""
-    if device != "cpu":
-        torch.cuda.synchronize(device)
-
-
-def measure(arm: Arm, options: argparse.Namespace) -> dict[str, Any]:
-    """Return the figures of one arm, of this process."""
-    shape, on_gpu = SHAPES[arm.shape], options.device != "cpu"
-    model = build_model(shape, options.device)
-    if arm.rank:
-        model = add_adapters(model, arm.rank, seed=0)
-    settings = UpdateConfig(
-        learning_rate=1e-6,
-        gradient_checkpointing=arm.checkpointing,
-        max_micro_batch_tokens=options.micro_batch,
-        layout=arm.layout,  # type: ignore[arg-type]
-    )
-    learner = Learner(model, build("grpo", {"grpo": {"kl_coef": 0.0}}), settings)
-    batch = episodes(options.rows, options.length, shape.words)
-    learner.update(batch, 0)
-    wait_for(options.device)
-    start = time.perf_counter()
-    for number in range(options.updates):
-        learner.update(batch, number + 1)
-    wait_for(options.device)
-    seconds = time.perf_counter() - start
-    tokens = options.updates * sum(len(t.turns[0].prompt_ids) + len(t.turns[0].completion_ids) for t in batch)
-    speed = tokens / seconds
-    found = {
-        "tokens_per_second": round(speed, 1),
-        "share_of_peak": round(speed * operations(shape, options.length) / options.peak, 4) if on_gpu else None,
-        "memory_gib": round(torch.cuda.max_memory_allocated() / 2**30, 2) if on_gpu else None,
-    }
-    return {**found, "anchor_tokens_per_second": ANCHORS.get(arm.shape) if on_gpu else None}
+"""Name of a piece -> its work, and the seconds that must be left."""
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the options."""
     made = arguments(__doc__, "gpu.json")
-    made.add_argument("--shapes", nargs="+", choices=list(SHAPES), default=["0.6B", "4B"])
-    made.add_argument("--device", default="cuda")
-    made.add_argument("--rows", type=int, default=32)
-    made.add_argument("--length", type=int, default=2048)
-    made.add_argument("--micro-batch", type=int, default=16_384)
-    made.add_argument("--updates", type=int, default=3)
-    made.add_argument("--peak", type=float, default=_PEAK)
-    made.add_argument("--runs", nargs="*", choices=list(RUNS), default=list(RUNS), help="whole runs")
-    made.add_argument("--turns", type=int, default=40)
-    made.add_argument("--groups", type=int, default=16)
-    made.add_argument("--group-size", type=int, default=8)
-    made.add_argument("--new-tokens", type=int, default=32)
-    made.add_argument("--arm", help=argparse.SUPPRESS)
-    made.add_argument("--run", help=argparse.SUPPRESS)
+    made.add_argument("--pieces", nargs="+", choices=list(PIECES), default=list(PIECES))
+    made.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    made.add_argument("--shape", choices=list(SHAPES), default="0.6B", help="of the pieces rollout and update")
+    made.add_argument("--seconds", type=float, default=420, help="time for everything")
+    made.add_argument("--rows", type=int, default=32, help="conversations of an update")
+    made.add_argument("--length", type=int, default=2048, help="tokens of a conversation")
+    made.add_argument("--micro-batch", type=int, default=16_384, help="tokens of a micro-batch")
+    made.add_argument("--updates", type=int, default=2, help="measured updates of each arm")
+    made.add_argument("--new-tokens", type=int, default=128, help="sampled tokens a turn")
     return made
 
 
-def apart(words: list[str], why_not: str) -> dict[str, Any]:
-    """Return what this script measures in a process of its own, or why it does not."""
-    if why_not:
-        return {"status": f"not run: {why_not}"}
-    done = subprocess.run(
-        [sys.executable, __file__, *sys.argv[1:], *words], capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        return {"status": f"failed: {' '.join(done.stderr.strip().splitlines()[-3:])}"}
-    return {"status": "run", **json.loads(done.stdout.strip().splitlines()[-1])}
-
-
-def _why_not(run: Run, can_run: bool) -> str:
-    """Return why a run is not made here; empty if it is."""
-    if not can_run:
-        return "there is no GPU here"
-    return f"{run.lacks} is not installed" if run.lacks else ""
-
-
-def main() -> None:
-    """Measure every arm and every run in a process of its own, and write the table."""
-    options = parser().parse_args()
-    if options.arm is not None:
-        print(json.dumps(measure(Arm(**json.loads(options.arm)), options)))
-        return
-    if options.run is not None:
-        model = build_model(SHAPES[options.shapes[0]], options.device)
-        print(json.dumps(measure_run(RUNS[options.run], model, options)))
-        return
-    can_run = options.device == "cpu" or torch.cuda.is_available()
-    rows, runs = [], []
-    for arm in arms(options.shapes):
-        found = apart(["--arm", json.dumps(asdict(arm))], "" if can_run else "there is no GPU here")
-        rows.append({**asdict(arm), **found})
-        print(json.dumps(rows[-1]), flush=True)
-    for run in (RUNS[name] for name in options.runs):
-        runs.append({**asdict(run), **apart(["--run", run.name], _why_not(run, can_run))})
-        print(json.dumps(runs[-1]), flush=True)
-    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "none"
-    names = ("rows", "length", "micro_batch", "updates", "peak", "turns", "groups", "group_size", "new_tokens")
-    given = {name: getattr(options, name) for name in names}
-    write_result(options.out, {"gpu": device, **given, "arms": rows, "runs": runs}, "torch", "transformers")
+def main(words: Sequence[str] | None = None) -> int:
+    """Run the pieces, print the table, and write the file; 1 if a check failed."""
+    options = parser().parse_args(words)
+    lease = Lease(options)
+    for name in options.pieces:
+        work, needed = PIECES[name]
+        if lease.left < needed:
+            lease.add(name, "skipped: no time", left=lease.left)
+            continue
+        start = time.perf_counter()
+        lease.attempt(name, "stopped", lambda work=work: work(lease))  # type: ignore[misc]
+        print(f"-- {name}: {time.perf_counter() - start:.1f} s, {lease.left:.0f} s left", flush=True)
+    print(lease.table())
+    device = torch.cuda.get_device_name() if lease.on_gpu else "none"
+    given = {key: value for key, value in vars(options).items() if key != "out"}
+    write_result(options.out, {"gpu": device, **given, "rows": lease.rows}, "torch", "transformers")
+    return int(lease.failed > 0)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -10,17 +10,25 @@ from test_sessions import WORDS, draws, gap, llama, numbers, qwen
 from torch import Tensor
 
 from turngym.agents.models.kv_cache import Sessions, packed, sessions
-from turngym.agents.models.kv_cache.packed import PackedForward, PackedPlace
+from turngym.agents.models.kv_cache.packed import PackedForward
 from turngym.agents.sampling import Sampling
 
 
-def attention_of_each(query: Tensor, keys: Tensor, values: Tensor, place: PackedPlace, scale: float | None) -> Tensor:
+def attention_of_each(
+    query: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    starts: tuple[Tensor, Tensor],
+    longest: tuple[int, int],
+    scale: float | None,
+    used_keys: Tensor,
+) -> Tensor:
     """What flash attention computes, one sequence after the other."""
     found = torch.full_like(query, float("nan"))
-    for i, used in enumerate(place.used.tolist()):
-        start, end = place.starts[i : i + 2].tolist()
-        first = int(place.rows[i])
-        assert 0 < end - start <= place.longest and used <= place.columns
+    for i, used in enumerate(used_keys.tolist()):
+        start, end = starts[0][i : i + 2].tolist()
+        first = int(starts[1][i])
+        assert 0 < end - start <= longest[0] and used <= longest[1]
         new = torch.arange(end - start)
         mask = torch.arange(used) <= (used - (end - start) + new)[:, None]
         rows = [t.transpose(0, 1) for t in (query[start:end], keys[first : first + used], values[first : first + used])]

@@ -93,7 +93,7 @@ def test_a_mask_of_ones_on_packed_rows_would_be_noticed(model: LanguageModel) ->
         def lay_out(self, sequences: Sequence[Row], device: torch.device, attention: str = "sdpa") -> Any:
             inputs = layout_of("packed").lay_out(sequences, device, attention)
             assert inputs.mask is None
-            return inputs._replace(mask=torch.ones_like(inputs.ids))
+            return inputs._replace(mask=torch.ones_like(inputs.ids), more={})
 
     rows = awkward_rows()
     with torch.no_grad():

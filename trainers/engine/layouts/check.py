@@ -17,7 +17,7 @@ from turngym.trainers.engine.layouts.read_states import read_states
 
 _TOLERANCE = 1e-3
 _TOLERANCE_16_BIT = 5e-2
-_ATTENTION = {"full_attention", "sliding_attention", "chunked_attention"}
+_ATTENTION = {"full_attention", "sliding_attention"}
 _WAY_OUT = "Pass --update.layout rows."
 _checked: weakref.WeakKeyDictionary[nn.Module, dict[str, str]] = weakref.WeakKeyDictionary()
 """Network -> layout -> what speaks against it; empty if nothing does."""

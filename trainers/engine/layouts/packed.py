@@ -7,9 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from turngym.agents.models.varlen import VARLEN, borders
 from turngym.trainers.core.rows import Row, token_cost
 from turngym.trainers.engine.layouts.base import Inputs, on, read_places, require_no_pictures
+from turngym.trainers.engine.layouts.segments import ARGUMENT, borders_of
+
+_NO_MASK = (1, 1, 1, 1)
+"""With four dimensions transformers takes a mask as it is, instead of making one of all pairs of tokens."""
 
 
 class Packed:
@@ -28,10 +31,11 @@ class Packed:
         chunks: list[list[int]] = []
         tokens = 0
         for s in sorted(chosen, key=lambda s: (len(sequences[s].ids), s)):
-            tokens += len(sequences[s].ids)
-            if not chunks or token_cost(tokens, tokens) > max_tokens:
+            length = len(sequences[s].ids)
+            tokens += length
+            if not chunks or token_cost(tokens, length) > max_tokens:
                 chunks.append([])
-                tokens = len(sequences[s].ids)
+                tokens = length
             chunks[-1].append(s)
         return chunks
 
@@ -39,12 +43,12 @@ class Packed:
         """Return the ids of all sequences in one row."""
         require_no_pictures(sequences, self.name)
         inputs = self.lay_out_ids(sequences, device)
-        if attention != VARLEN:
+        if attention != "sdpa":
             return inputs
-        lengths = np.array([0, *(len(row.ids) for row in sequences)])
-        starts = on(lengths.cumsum().astype(np.int32), device)
-        no_mask = torch.empty(1, 1, 1, 1, dtype=torch.bool, device=device)  # four dimensions: transformers makes none
-        return inputs._replace(mask=no_mask, more=borders(starts, int(lengths.max())))
+        return inputs._replace(
+            mask=None if device.type == "cpu" else torch.zeros(_NO_MASK, dtype=torch.bool, device=device),
+            more={ARGUMENT: borders_of([len(row.ids) for row in sequences], device)},
+        )
 
     def lay_out_ids(self, sequences: Sequence[Row], device: torch.device) -> Inputs:
         """Return the ids of all sequences in one row, whatever else goes with them."""

@@ -1,7 +1,8 @@
-"""Attention of a tree piece by piece: what each sequence adds to it, over the whole path of that sequence.
+"""Attention piece by piece: of a tree, what each sequence adds to it, over the whole path of that sequence.
 
 A mask over all pairs of tokens computes every pair. Here the new tokens of a sequence attend over the tokens on its
-path alone, whose keys and values are copied from the tree, so that gradients of shared tokens are sums.
+path alone, whose keys and values are copied from the tree, so that gradients of shared tokens are sums. Sequences that
+lie one after the other each attend alone.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import torch
 from torch import Tensor
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
+from turngym.agents.models.flash import flash_attention, takes
 from turngym.trainers.core.rows import Integers
 from turngym.trainers.engine.layouts.base import on
 
@@ -43,6 +45,23 @@ class Pieces(NamedTuple):
 
     buckets: tuple[Bucket, ...]
     place: Tensor
+
+
+class Borders(NamedTuple):
+    """Sequences that lie one after the other: their lengths, and on the device the start of each and the end."""
+
+    lengths: tuple[int, ...]
+    starts: Tensor
+
+
+def borders_of(lengths: Sequence[int], device: torch.device) -> Borders:
+    """Return the borders of sequences.
+
+    Args:
+        lengths: Tokens of each.
+        device: Device of the network.
+    """
+    return Borders(tuple(lengths), on(np.cumsum([0, *lengths]).astype(np.int32), device))
 
 
 def pieces_of(paths: Sequence[Piece], size: int, device: torch.device) -> Pieces:
@@ -98,17 +117,40 @@ _attend = ALL_ATTENTION_FUNCTIONS["sdpa"]
 def attend(
     module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Any, **given: Any
 ) -> tuple[Tensor, Any]:
-    """Attend as ``sdpa`` of transformers does; piece by piece where a forward pass was given pieces."""
-    pieces: Pieces | None = given.pop(ARGUMENT, None)
+    """Attend as ``sdpa`` of transformers does; piece by piece where a forward pass was given pieces or borders."""
+    pieces: Pieces | Borders | None = given.pop(ARGUMENT, None)
     if pieces is None:
         found: tuple[Tensor, Any] = _attend(module, query, key, value, attention_mask, **given)
         return found
     given["is_causal"] = True
+    if isinstance(pieces, Borders):
+        return _within(pieces, module, query, key, value, given), None
     outputs = []
     for bucket in pieces.buckets:
         parts = (_taken(query, bucket.query), _taken(key, bucket.key), _taken(value, bucket.key))
         outputs.append(_attend(module, *parts, bucket.mask, **given)[0].flatten(0, 1))
     return torch.cat(outputs).index_select(0, pieces.place)[None], None
+
+
+def _within(borders: Borders, module: Any, query: Tensor, key: Tensor, value: Tensor, given: dict[str, Any]) -> Tensor:
+    """Attend within each of several sequences in one row."""
+    window: int | None = given.get("sliding_window")
+    if takes(query.device, query.dtype, query.shape[-1]):
+        q, k, v = (each[0].transpose(0, 1) for each in (query, key, value))
+        starts, longest = (borders.starts, borders.starts), (max(borders.lengths), max(borders.lengths))
+        return flash_attention(q, k, v, starts, longest, given.get("scaling"), window=window)[None]
+    parts = zip(*(each.split(borders.lengths, dim=2) for each in (query, key, value)), strict=True)
+    outputs = [_attend(module, *part, _window_mask(part[0], window), **given)[0] for part in parts]
+    return torch.cat(outputs, dim=1)
+
+
+def _window_mask(query: Tensor, window: int | None) -> Tensor | None:
+    """Return which tokens of a sequence see which, if that is not all before them."""
+    if window is None or window >= query.shape[2]:
+        return None
+    number = torch.arange(query.shape[2], device=query.device)
+    back = number[:, None] - number
+    return ((back >= 0) & (back < window))[None, None]
 
 
 def _taken(states: Tensor, nodes: Tensor) -> Tensor:
