@@ -6,6 +6,7 @@ import re
 import signal
 import threading
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -52,14 +53,28 @@ def calling(body: Body) -> Reply:
     return Reply(raw=json.dumps({"choices": [{"message": message, "finish_reason": "tool_calls"}]}).encode())
 
 
-def test_own_questions_with_tools_are_asked_with_native_calls(tmp_path: Path) -> None:
+def rejecting(body: Body) -> Reply:
+    """Answer as llama.cpp without --jinja, and as the rules ask for where no tools are declared."""
+    if "tools" in body:
+        return Reply(status=500, raw=b'{"error": {"code": 500, "message": "tools param requires --jinja flag"}}')
+    return following(body)
+
+
+@pytest.mark.parametrize("answer", [calling, rejecting])
+def test_own_questions_with_tools_are_asked_natively_or_else_in_tags(
+    answer: Callable[[Body], Reply], tmp_path: Path
+) -> None:
     lines = [json.dumps({"question": f"What is {number} squared?", "answer": number**2}) for number in range(20)]
     (tmp_path / "mine.jsonl").write_text("\n".join(lines))
-    with chat_server(calling) as server:
+    with chat_server(answer) as server:
         words = ("eval", "--data", "mine.jsonl", "--tools", "python", "--agent", f"openai:m@{server.url}")
-        result = works(tmp_path, *words, "--split", "train", "--episodes", "4", "--json").result
-    [environment] = result["environments"].values()
-    assert environment["invalid_actions"]["value"] == 0 and result["usage"]["calls"] == 8
+        played = works(tmp_path, *words, "--split", "train", "--episodes", "4", "--num-envs", "4", "--json")
+    [environment] = played.result["environments"].values()
+    assert environment["invalid_actions"]["value"] == 0 and played.result["usage"]["lost"] == 0
+    rejected = played.result["usage"]["failures"].get("tools", 0)
+    assert played.result["usage"]["calls"] == 8 + rejected and bool(rejected) is (answer is rejecting)
+    told = [line for line in played.err.splitlines() if "rejects declared tools" in line]
+    assert len(told) == bool(rejected) and all("--jinja" in line for line in told)
 
 
 def test_a_killed_evaluation_is_resumed_without_paying_for_an_episode_twice(tmp_path: Path) -> None:
@@ -76,8 +91,8 @@ def test_a_killed_evaluation_is_resumed_without_paying_for_an_episode_twice(tmp_
         return Counter(str(body["messages"][1]["content"]) for body in server.requests)
 
     with chat_server(answer) as server:
-        words = ("eval", "turngym/Sokoban-v0", "--agent", f"openai:m@{server.url}", "--option", "max_turns=2")
-        words += ("--episodes", "12", "--num-envs", "4", "--server", "concurrency=4", "--out", "out")
+        words = ["eval", "turngym/Sokoban-v0", "--agent", f"openai:m@{server.url}", "--option", "max_turns=2"]
+        words += ["--episodes", "12", "--num-envs", "4", "--server", "concurrency=4", "--out", "out"]
         process = start(tmp_path, *words)
         assert all(held.acquire(timeout=300) for _ in range(4))  # each of the four is held
         os.killpg(process.pid, signal.SIGKILL)

@@ -135,6 +135,7 @@ def test_a_server_that_rejects_tools_is_asked_for_written_calls() -> None:
     assert episode.success == 1 and all(turn.action_is_valid for turn in episode.turns)
     assert ["tools" in body for body in requests] == [True, False, False]  # the server is asked with tools once
     first, second = (turn.usage for turn in episode.turns)
+    assert first and second
     assert first.failures == {"tools": 1} and first.lost == 0 and first.retries == 1 and not second.failures
 
 
