@@ -125,6 +125,15 @@ class Comparison:
         """Return the differences as a data frame of polars or pandas."""
         return data_frame(self.rows())
 
+    def __str__(self) -> str:
+        scale, unit = (100, " %") if self.metric == "success" else (1, "")
+        lines = [f"{self.suite}: {self.metric}{unit} of {self.names[0]} and {self.names[1]}"]
+        for row in (row for row in self.rows() if row["metric"] == self.metric):
+            first, second, difference = (scale * row[name] for name in ("first", "second", "difference"))
+            ends = "" if row["low"] is None else f" [{scale * row['low']:+.3g}, {scale * row['high']:+.3g}]"
+            lines.append(f"  {row['environment']}: {first:.3g} and {second:.3g}, difference {difference:+.3g}{ends}")
+        return "\n".join([*lines, verdict(self)])
+
     def _repr_html_(self) -> str:
         rows = [row for row in self.rows() if row["metric"] == self.metric]
         table = html_table(f"{self.suite}: {self.names[0]} and {self.names[1]}", rows)

@@ -3,6 +3,7 @@
 import dataclasses
 import html
 import json
+import re
 import sys
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec
@@ -122,6 +123,14 @@ def test_a_folder_in_use_says_how_to_resume_from_python(tmp_path: Path) -> None:
         turngym.evaluate("turngym/FrozenLake-v0", "random", episodes=2, out=tmp_path)
 
 
+def test_a_comparison_prints_as_sentences() -> None:
+    first, second = (turngym.evaluate("turngym/FrozenLake-v0", name, episodes=20) for name in ("random", "expert"))
+    lines = str(turngym.compare(first, second)).splitlines()
+    assert lines[0] == "turngym/FrozenLake-v0: success % of random and expert"
+    assert re.fullmatch(r"  turngym/FrozenLake-v0: \d+ and 100, difference \+\d+ \[\+\d+, \+\d+\]", lines[1])
+    assert lines[-1] == "expert did better than random: the interval is above 0."
+
+
 class Frame:
     """Stands for the class of a package that may be absent here."""
 
@@ -172,11 +181,19 @@ def test_notebooks_show_results_without_running_texts_in_them() -> None:
     assert "<td>" in compared and "<script" not in compared and html.escape(ATTACK) in compared
 
 
-def test_training_takes_the_options_of_the_command_over_those_of_a_file(tmp_path: Path) -> None:
+def is_nested(row: dict[str, Any]) -> bool:
+    return any(isinstance(value, dict | list) for value in row.values())
+
+
+def test_training_takes_the_options_of_the_command_over_those_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "run.json"
     file.write_text(json.dumps({**TINY, "iterations": 9}))
     found = turngym.train(file, iterations=1, run_dir=tmp_path / "run")
     assert found.finished and found.path == tmp_path / "run" and found.report.is_file()
+    monkeypatch.setattr("turngym.trainers.loop.job.data_frame", list)
+    assert [row["iteration"] for row in found.to_frame()] == [0] and not any(map(is_nested, found.to_frame()))
     assert RunFolder.open(found.path).config() == parse_train(["--config", str(file), "--iterations", "1"])[0]
 
 
