@@ -17,7 +17,7 @@ PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --co
 # processes, and each would compile turngym anew.
 PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(VENV)/bin/python -m pytest
 
-INTEGRATION = journeys trainers envs own desktop miniwob peers plugins agents verl rl openenv vllm verifiers inspect tools tracking notebook search browsergym textworld scienceworld
+INTEGRATION = journeys trainers envs own desktop miniwob peers plugins agents verl rl openenv vllm verifiers inspect tools tracking notebook release search browsergym textworld scienceworld
 
 .PHONY: quickstart test test-fast test-portable lint test-integration docs docs-serve docs-pages peers vllm format coverage clean
 
@@ -71,7 +71,7 @@ format: $(VENV)/.dev$(TAG)
 # tests/requirements/NAME.txt with its dependencies, and tests/requirements/no-deps/NAME.txt without. They see the packages of
 # $(VENV), so none of them holds a second torch. Few of their modules are ever imported, so pip compiles none.
 REQUIREMENTS = tests/requirements
-ISOLATED = agents alfworld browsergym desktop docs inspect miniwob notebook openenv peers plugins rl scienceworld search textworld tools tracking verifiers verl vllm
+ISOLATED = agents alfworld browsergym desktop docs inspect miniwob notebook openenv peers plugins release rl scienceworld search textworld tools tracking verifiers verl vllm
 # These are folders of packages, which no Python belongs to: data, and Ray for the workers that tests start.
 FOLDERS = smollm2 ray
 DONE = .done$(TAG)
@@ -150,6 +150,7 @@ TESTS_notebook = tests/docs/test_notebook.py
 TESTS_openenv = $(PLUGINS)/test_openenv_live.py $(PLUGINS)/test_served_connections.py
 TESTS_peers = tests/envs/adapters/test_gem.py tests/envs/adapters/test_textarena.py
 TESTS_plugins = $(PLUGINS)/test_plugin_trl*.py $(PLUGINS)/test_plugin_skyrl.py $(PLUGINS)/test_plugin_openrlhf.py tests/benchmarks/exports/test_export_conversations.py
+TESTS_release = tests/package/test_release.py
 TESTS_rl = $(PLUGINS)/test_plugin_sb3.py $(PLUGINS)/test_plugin_rllib.py
 TESTS_scienceworld = tests/envs/textworlds/test_scienceworld.py
 TESTS_search = tests/envs/search/test_search_dense.py tests/envs/search/test_search_qdrant.py tests/envs/search/test_search_hub.py tests/envs/tools/test_questions_env.py

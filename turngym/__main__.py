@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TextIO
 
-from turngym.errors import UnknownName, nearest
+from turngym.errors import ConfigError, UnknownName, nearest
 from turngym.loading import own_frame
 from turngym.terminal.failures import explain
 from turngym.terminal.interrupted import INTERRUPTED
@@ -113,6 +113,11 @@ def _show_warning(
 
 
 def _dispatch(words: Sequence[str]) -> int:
+    if getattr(sys.modules["turngym"], "__file__", None) is None:
+        raise ConfigError(
+            f"{os.getcwd()} contains a checkout named turngym, which Python takes for the package: run the command "
+            "`turngym` instead of `python -m turngym`, change to another folder, or rename the checkout."
+        )
     if not words or words[0] in ("-h", "--help", "help"):
         return _help()
     if words[0] == "--version":

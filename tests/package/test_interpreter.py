@@ -74,3 +74,16 @@ def test_a_file_in_the_working_directory_is_no_package_of_the_command(tmp_path: 
     words = [sys.executable, "-m", "turngym", "--version"]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0 and done.stdout.startswith("turngym "), done.stderr
+
+
+def test_a_folder_with_a_checkout_named_turngym_is_named(tmp_path: Path) -> None:
+    """Python takes the checkout for a namespace package there, before it looks for an editable installation."""
+    (tmp_path / "turngym").symlink_to(ROOT)
+    python = [sys.executable, "-c", "import turngym; print(turngym.__file__)"]
+    found = subprocess.run(python, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    if found != "None\n":
+        pytest.skip("turngym is not installed by the finder of an editable installation")
+    call = [sys.executable, "-m", "turngym", "list"]
+    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "contains a checkout named turngym" in done.stderr
+    assert "run the command `turngym`" in done.stderr
