@@ -107,7 +107,7 @@ def test_a_folder_holds_plan_games_and_results_and_can_be_continued(
     config = json.loads((tmp_path / "t" / "config.json").read_text())
     assert config["players"] == {"random": "random", "first_legal": "first_legal"} and config["pairing"] == "sides"
     assert main([*words, "--blocks", "5"]) == 2
-    assert "resume continues" in capsys.readouterr().err
+    assert "--resume (resume=True in Python) continues" in capsys.readouterr().err
     assert main([*words, "--blocks", "5", "--resume"]) == 0
     assert json.loads((tmp_path / "t" / "results.json").read_text())["n_games"] == 20
     assert len((tmp_path / "t" / "episodes.jsonl").read_text().splitlines()) == 20

@@ -272,7 +272,7 @@ def test_what_a_player_says_comes_back_as_it_was(tmp_path: Path) -> None:
 def test_what_a_kill_left_before_the_first_file_was_whole_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / f".config.json.{os.getpid()}.tmp").write_text("{")
     EvaluationFolder(tmp_path, CONFIG, {}).close()
-    with pytest.raises(RunFolderExists, match="--resume continues with the evaluation in it"):
+    with pytest.raises(RunFolderExists, match=r"--resume .* continues with the evaluation in it"):
         EvaluationFolder(tmp_path, CONFIG, {})
     with pytest.raises(ConfigError, match=r"has suite\.name"):
         EvaluationFolder(tmp_path, {**CONFIG, "suite": {"name": "t"}}, {}, resume=True)

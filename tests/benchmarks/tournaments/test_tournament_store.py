@@ -91,7 +91,7 @@ def refusal(kind: type[Exception], path: Path, plan: dict[str, Any], resume: boo
 
 def test_a_folder_with_something_in_it_needs_resume(tmp_path: Path) -> None:
     found = refusal(RunFolderExists, with_games(tmp_path, "a"), PLAN, resume=False)
-    assert "not empty: --resume continues with the tournament in it" in found
+    assert "not empty: --resume (resume=True in Python) continues with the tournament in it" in found
 
 
 def test_resume_begins_where_there_is_nothing_yet(tmp_path: Path) -> None:
