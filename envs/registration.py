@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import importlib
 import re
+import warnings
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gymnasium
-from gymnasium.envs.registration import load_env_creator, parse_env_id, registry
+from gymnasium.envs.registration import EnvSpec, load_env_creator, parse_env_id, registry
 
+from turngym.entries import declared
 from turngym.errors import ConfigError, TurngymError
 from turngym.plugins import (
     ENVIRONMENT,
     GAME,
+    PluginWarning,
     is_contested,
     is_registered,
     module_of,
@@ -41,6 +44,8 @@ FAMILIES = (
 GAME_FAMILIES = ("turngym.envs.werewolf", "turngym.envs.tablegames")
 """Packages whose ``SPECS`` list games between seats; each game also has a seat id."""
 NAMESPACE = "turngym"
+_GROUP = "turngym.environments"
+"""Entry points whose names are ids, and whose values are classes."""
 _ID = re.compile(r"[A-Za-z0-9_./:-]+")
 
 
@@ -63,6 +68,7 @@ class Spec(NamedTuple):
 _added: dict[str, Spec] = {}
 _added_games: dict[str, Spec] = {}
 _modules: dict[str, str] = {}
+_announced: dict[str, EnvSpec] = {}
 
 
 def specs() -> dict[str, Spec]:
@@ -111,6 +117,26 @@ def register_all() -> None:
     for env_id, spec in specs().items():
         if env_id not in registry:
             _register(env_id, spec)
+
+
+def register_declared() -> None:
+    """Register the environments that installed packages declare, from their metadata: nothing of them is imported.
+
+    An id that two packages declare is left to :func:`turngym.plugins.load_plugins`, which names both.
+    """
+    found: dict[str, set[str]] = {}
+    for env_id, place in declared(_GROUP):
+        found.setdefault(env_id, set()).add(place)
+    for env_id, (place, *others) in found.items():
+        try:
+            _require_own(env_id, place, "")
+        except ConfigError as error:
+            warnings.warn(f"an installed package declares no environment: {error}", PluginWarning, stacklevel=2)
+            continue
+        if not others and env_id not in registry:
+            _register(env_id, Spec(place, {}, ""))
+            _announced[env_id] = registry[env_id]
+            note(place, ENVIRONMENT, env_id, partial(registry.pop, env_id, None))
 
 
 def _register(env_id: str, spec: Spec) -> None:
@@ -229,6 +255,9 @@ def _require_own(env_id: str, entry_point: str, summary: str) -> None:
 def _add(env_id: str, spec: Spec, module: str) -> None:
     """Register an environment that a module brings."""
     require_uncontested(ENVIRONMENT, env_id)
+    announced = _announced.get(env_id)
+    if announced is not None and registry.get(env_id) is announced and module_of(announced) == module:
+        del registry[env_id]
     if env_id in registry:
         raise taken(ENVIRONMENT, env_id, module_of_env(env_id), module)
 

@@ -17,7 +17,7 @@ require()
 
 from typing import TYPE_CHECKING  # noqa: E402
 
-from turngym.envs.registration import register_all  # noqa: E402
+from turngym.envs.registration import register_all, register_declared  # noqa: E402
 from turngym.exports import lazy_names  # noqa: E402
 
 if TYPE_CHECKING:
@@ -79,3 +79,4 @@ __all__ = [
 ]
 
 register_all()
+register_declared()

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from turngym.errors import error_text
@@ -15,6 +19,7 @@ if TYPE_CHECKING:
 _MOST_OF_A_PACKAGE = 100
 """Maximum number of entry points per package."""
 _LONGEST_NAME = 300
+_LONGEST_FILE = 2**16
 _labels: dict[str, tuple[str, str]] = {}
 """Folder of the metadata of a package -> what :func:`_label` returns; reading it is slow."""
 
@@ -35,6 +40,35 @@ class Entry(NamedTuple):
     value: str
     point: importlib.metadata.EntryPoint | None = None
     error: str = ""
+
+
+def declared(group: str) -> Iterator[tuple[str, str]]:
+    """Yield name and value of the entry points of a group, read from the files of installed packages.
+
+    ``importlib.metadata`` would cost ``import turngym`` several times as much. Packages in archives are left out.
+
+    Args:
+        group: The group.
+    """
+    for folder in dict.fromkeys(sys.path):
+        with suppress(OSError), os.scandir(folder or ".") as found:
+            for each in found:
+                if each.name.endswith((".dist-info", ".egg-info")):
+                    yield from _declared_in(f"{each.path}/entry_points.txt", f"[{group}]")
+
+
+def _declared_in(path: str, section: str) -> Iterator[tuple[str, str]]:
+    try:
+        with open(path, encoding="utf8", errors="replace") as file:
+            text = file.read(_LONGEST_FILE)
+    except OSError:  # most packages have no such file
+        return
+    lines = [line.strip() for line in text.partition(f"{section}\n")[2].splitlines()]
+    own = list(itertools.takewhile(lambda line: not line.startswith("["), lines))
+    for line in own[:_MOST_OF_A_PACKAGE]:
+        name, sign, value = line.partition("=")
+        if sign and not line.startswith("#"):
+            yield name.strip(), value.strip()
 
 
 def entries(group: str) -> list[Entry]:

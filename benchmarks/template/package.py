@@ -17,6 +17,10 @@ dependencies = ["turngym"]
 environments = "{module}:environments"
 suites = "{module}.suites"
 
+# Found by gymnasium.make after `import turngym`, which reads these lines and imports nothing of this package.
+[project.entry-points."turngym.environments"]
+"{module}/{name}-v0" = "{module}.game:{name}"
+
 [tool.setuptools]
 packages = ["{module}"]
 """

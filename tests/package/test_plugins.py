@@ -24,11 +24,46 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_and_install(SAMPLE, tmp_path_factory.mktemp("plugin"))
 
 
-def test_importing_turngym_imports_no_plugin_and_looks_for_none(site: Path) -> None:
-    code = "import sys, turngym; print([n for n in sys.modules if 'sample' in n or n == 'importlib.metadata'])"
+def test_importing_turngym_imports_no_plugin_and_gymnasium_makes_what_it_declares(site: Path) -> None:
+    code = (
+        "import sys, gymnasium, turngym\n"
+        "print([name for name in sys.modules if 'sample' in name or name == 'importlib.metadata'])\n"
+        "print(gymnasium.make('sample/Doors-v0'), 'sample_plugin.listing' in sys.modules)\n"
+        "print([each.error for each in turngym.load_plugins()], gymnasium.make('sample/ManyDoors-v0'))"
+    )
     words = [sys.executable, "-c", code]  # a fresh process: what it has not imported is the subject
     found = subprocess.run(words, env={**os.environ, "PYTHONPATH": str(site)}, capture_output=True, text=True)
-    assert found.stdout == "[]\n", found.stderr
+    assert found.stdout.splitlines() == [
+        "[]",
+        "<Doors<sample/Doors-v0>> False",
+        "['', '', '', '', ''] <Doors<sample/ManyDoors-v0>>",
+    ], found.stderr
+
+
+ODD_DECLARATIONS = """[turngym.environments]
+turngym/Sokoban-v0 = odd:Sokoban
+turngym/New-v0 = odd:New
+odd/No-Class-v0 = odd
+odd/Twice-v0 = odd:First
+odd/Twice-v0 = odd:Second
+# odd/Comment-v0 = odd:Comment
+odd/Fine-v0 = odd:Fine
+"""
+
+
+def test_odd_declarations_are_left_out_with_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "odd-1.dist-info").mkdir()
+    (tmp_path / "odd-1.dist-info" / "entry_points.txt").write_text(ODD_DECLARATIONS)
+    (tmp_path / "bad-1.dist-info").mkdir()
+    (tmp_path / "bad-1.dist-info" / "entry_points.txt").write_bytes(b"\xff[turngym.environments]\n\xff/A-v0 = \xff:A\n")
+    code = (
+        "import gymnasium, turngym; print([n for n in gymnasium.registry if n.startswith('odd')], "
+        "gymnasium.spec('turngym/Sokoban-v0').entry_point)"
+    )
+    words = [sys.executable, "-c", code]
+    found = subprocess.run(words, env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True)
+    assert found.stdout == "['odd/Fine-v0'] turngym.envs.textgames.sokoban:Sokoban\n", found.stderr
+    assert found.stderr.count("PluginWarning: an installed package declares no environment") >= 3
 
 
 def test_everything_is_listed_with_its_origin(site: Path) -> None:
