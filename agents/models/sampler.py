@@ -36,13 +36,13 @@ def memo_pays(network: PreTrainedModel) -> bool:
 
 
 def automatic_budget(network: PreTrainedModel) -> int:
-    """Return how many tokens' keys and values fill a quarter of the memory of the network's device."""
+    """Return how many tokens' keys and values fill half of a GPU's free memory, or a quarter of the host's memory."""
     if network.device.type == "cuda":
-        total = torch.cuda.get_device_properties(network.device).total_memory
-    elif hasattr(os, "sysconf"):
-        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    else:
-        total = _USUAL_MEMORY
+        free, _ = torch.cuda.mem_get_info(network.device)
+        unused = torch.cuda.memory_reserved(network.device) - torch.cuda.memory_allocated(network.device)
+        return int((free + unused) // 2 // bytes_per_token(network))
+    has_sizes = hasattr(os, "sysconf")
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if has_sizes else _USUAL_MEMORY
     return int(total // _MEMORY_SHARE // bytes_per_token(network))
 
 
@@ -55,7 +55,7 @@ class Sampler:
 
     Args:
         model: The model.
-        cache_tokens: Size of the KV cache in tokens; 0 uses a quarter of the device's memory.
+        cache_tokens: Size of the KV cache in tokens; 0 uses :func:`automatic_budget`.
         appends: Whether a prompt starts with the one before it, so that a memo would compute every turn again.
     """
 

@@ -34,7 +34,7 @@ class Arguments:
         port: Port to listen on; 0 selects a free one.
         token: Token that clients send as `Authorization: Bearer TOKEN`; the variable TURNGYM_TOKEN is safer. By default
             a random one is stored in a private file whose path is printed.
-        cache_tokens: Size of the KV cache in tokens; 0 uses a quarter of the device's memory.
+        cache_tokens: Size of the KV cache in tokens; 0 uses half of a GPU's free memory, or a quarter of the host's.
         max_model_len: Maximum length of prompt plus completion; 0 for the model's limit.
         max_num_seqs: Maximum number of concurrent completions.
         max_connections: Maximum number of connections; excess ones get status 503.

@@ -15,7 +15,8 @@ from torch import Tensor
 from turngym.trainers.engine.head import Head
 
 BUDGET = 256 * 2**20
-"""Bytes that the buffers of one chunk may take."""
+"""Bytes that the buffers of one chunk may take on a CPU."""
+GPU_BUDGET = 4 * 2**30
 LEAST = 128
 """States in a chunk at least: with fewer, most of the time goes into the gradient of the head."""
 _BUFFERS = 4
@@ -60,7 +61,7 @@ def flat_scores(
         with_entropy: Whether to return entropies too.
         chunk: States that go through the head together; 0 takes :func:`chunk_size`.
     """
-    size = chunk or chunk_size(head.words)
+    size = chunk or chunk_size(head.words, BUDGET if hidden.device.type == "cpu" else GPU_BUDGET)
     words, divisor = targets.clamp(min=0), temperature or 1.0
     if len(hidden) > size:
         hidden, state = hidden.index_select(0, state), torch.arange(len(state), device=state.device)

@@ -35,6 +35,7 @@ from turngym.trainers.loop.setup import (
     policy_agent,
     require_own_sampler,
     require_packages,
+    stays_on_cpu,
     with_adapters,
 )
 from turngym.trainers.loop.tasks.factory import make_task
@@ -116,6 +117,8 @@ def _begin(config: TrainConfig, run_dir: Path, ranks: Ranks, console: Console, w
     require_packages(config)
     require_own_sampler(config, ranks)
     algorithm = build_algorithm(config)  # a wrong name or setting fails before anything is written
+    if ranks.size == 1 and torch.cuda.is_available() and stays_on_cpu(config):
+        config = replace(config, device="cpu")
     precision = chosen_precision(config.precision, chosen_device(rank_device(config.device, ranks)))
     config = replace(config, precision=ranks.from_first(precision))
     check_template(config)

@@ -47,6 +47,7 @@ from turngym.wrappers.actions.action_format import action_format
 from turngym.wrappers.wrapping import wrapping
 
 _TOKENIZER_EPISODES = 200
+_SMALL = 10_000_000
 
 
 def training_vector(config: TrainConfig, ranks: Ranks = SINGLE) -> TextVectorEnv:
@@ -125,6 +126,16 @@ def environment_texts(vector: TextVectorEnv, format: str, seed: int) -> list[str
             texts += [turn.observation, write(turn.action)]
         texts.append(trajectory.final_observation)
     return texts
+
+
+def stays_on_cpu(config: TrainConfig) -> bool:
+    """Return whether a model is so small that a GPU would take longer to start its kernels than a CPU to run them.
+
+    >>> stays_on_cpu(TrainConfig()), stays_on_cpu(TrainConfig(device="cuda"))
+    (True, False)
+    """
+    weights = 10 * config.embedded.layers * config.embedded.hidden_size**2
+    return config.model == EMBEDDED and config.device == "auto" and weights < _SMALL
 
 
 def _build_embedded(config: TrainConfig, texts: Sequence[str]) -> LanguageModel:

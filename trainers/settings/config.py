@@ -92,7 +92,8 @@ class TrainConfig(Options):
         attention: Attention implementation: ``sdpa`` on any device; on a GPU ``flex_attention``, which exploits the
             masks of token trees and packed sequences, or ``flash_attention_2`` (package flash-attn), which does not
             support trees.
-        device: Device of the model: ``auto`` (a GPU if available), ``cpu``, ``cuda``, ``cuda:1``.
+        device: Device of the model: ``auto`` (a GPU if available, but the CPU for an embedded model of less than 10 M
+            weights), ``cpu``, ``cuda``, ``cuda:1``.
         embedded: Size of the embedded model.
         warmup: Supervised warm-up before training.
         rollout: Rollouts.
@@ -154,6 +155,11 @@ class TrainConfig(Options):
             raise ConfigError("--lora-targets and --lora-rslora are for low-rank adapters: pass --lora-rank as well.")
         if self.rollout.served.sync == "adapter" and not self.lora_rank:
             raise ConfigError("--rollout.served.sync adapter syncs low-rank adapters: pass --lora-rank as well.")
+        if self.rollout.served.sync == "adapter" and self.rollout.served.sleep == 2:
+            raise ConfigError(
+                "servers that sleep at level 2 drop all weights, and adapters alone do not bring them back: pass "
+                "--rollout.served.sleep 1, or another --rollout.served.sync."
+            )
         if self.quantize != "none" and not self.lora_rank:
             raise ConfigError(f"weights in {self.quantize} are not trained themselves: pass --lora-rank as well.")
 

@@ -46,7 +46,7 @@ class RolloutConfig(Options):
         vllm: vLLM settings, in this process or as a server.
         ray: Rollout workers on a Ray cluster.
         cache_tokens: KV cache size of the sampler transformers in tokens; least recently used sequences are evicted and
-            recomputed. 0 uses a quarter of the device's memory.
+            recomputed. 0 uses half of a GPU's free memory, or a quarter of the host's.
     """
 
     groups: Positive = 32

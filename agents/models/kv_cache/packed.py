@@ -20,6 +20,7 @@ from transformers import AttentionInterface, PreTrainedModel
 from turngym.agents.models.flash import flash_attention, has_flash_kernels
 from turngym.agents.models.forward_pass import cache_keyword, forward_arguments
 from turngym.agents.models.kv_cache.memory import Memory
+from turngym.agents.models.kv_cache.norms import fuse_norms
 from turngym.agents.models.kv_cache.slots import Slots
 
 _IMPLEMENTATION = "turngym_packed"
@@ -238,6 +239,7 @@ def _with_packed_attention(network: PreTrainedModel) -> PreTrainedModel:
     tensors = [*network.parameters(), *network.buffers()]
     found: PreTrainedModel = copy.deepcopy(network, {id(tensor): tensor for tensor in tensors}).eval()
     found.config._attn_implementation = _IMPLEMENTATION
+    fuse_norms(found)
     return found
 
 

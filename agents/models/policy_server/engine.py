@@ -35,7 +35,7 @@ class Engine:
     Args:
         model: The model.
         weights: Its weights and adapters; those that can be loaded.
-        cache_tokens: Size of the KV cache in tokens; 0 uses a quarter of the device's memory.
+        cache_tokens: Size of the KV cache in tokens; 0 uses half of a GPU's free memory, or a quarter of the host's.
         max_rows: Completions on their way at once.
         max_waiting: Completions that may wait; more are refused.
         longest: Maximum length of prompt plus completion; 0 for the model's limit.

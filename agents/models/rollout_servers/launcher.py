@@ -22,6 +22,8 @@ ADAPTER = "policy"
 _END_SECONDS = 20.0
 _QUIET = {"VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
 _CPU_CACHE = 1.0
+_OF_RANKS = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT"}
+"""Variables of torchrun, with which a server would join the learner's ranks."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,8 @@ class ServerCommand:
             own["VLLM_ALLOW_INSECURE_SERIALIZATION"] = "1"  # handles of the GPU's memory are pickled
         if self.devices:
             own["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, self.devices))
-        return {**_QUIET, **os.environ, **own}
+        inherited = {name: value for name, value in os.environ.items() if name not in _OF_RANKS}
+        return {**_QUIET, **inherited, **own}
 
 
 def _allowed_rank(rank: int) -> int:

@@ -108,3 +108,16 @@ def test_requests_with_different_sampling_run_together() -> None:
     assert [len(each.ids) for each in found] == [9, 5] * 3
     assert gap(network, said[::2], found[::2], 1.0) < 5e-6
     assert gap(network, said[1::2], found[1::2], 1.0) < 5e-6
+
+
+def test_norms_are_fused_unless_their_numbers_would_change() -> None:
+    """All of Qwen3's norms, and none whose weight is added to one."""
+    from transformers import GemmaConfig, GemmaForCausalLM
+
+    from turngym.agents.models.kv_cache.norms import fuse_norms
+
+    network = qwen()
+    assert fuse_norms(network) == 4 * 3 + 1
+    shape = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "vocab_size": 50}
+    gemma = GemmaForCausalLM(GemmaConfig(**shape, num_attention_heads=2, num_key_value_heads=1, head_dim=16)).eval()
+    assert fuse_norms(gemma) == 0

@@ -112,6 +112,21 @@ def generated(**changes: Any) -> dict[str, Any]:
     return {"choices": [{**choice, **changes}], "prompt_logprobs": [None, {"8": {"logprob": -3.0}}]}
 
 
+def test_a_server_does_not_join_the_ranks_of_its_learner(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK"):
+        monkeypatch.setenv(name, "1")
+    monkeypatch.setenv("OF_THE_USER", "kept")
+    variables = ServerCommand(str(tmp_path), VllmConfig()).environment("key")
+    assert variables["OF_THE_USER"] == "kept"
+    assert not {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK"} & set(variables)
+
+
+def test_adapters_alone_do_not_wake_servers_that_dropped_all_weights() -> None:
+    served = ServedConfig(sync="adapter", sleep=2)
+    with pytest.raises(ConfigError, match=r"drop all weights.*sleep 1"):
+        TrainConfig(lora_rank=8, rollout=RolloutConfig(sampler="vllm-server", start_servers=1, served=served))
+
+
 def test_answers_are_read() -> None:
     answer = read_generated(generated(), [7, 8], 2, prompt_logprobs=True)
     assert (answer.ids, answer.logprobs, answer.versions) == ((4, 5), (-1.0, -2.0), ("v",))

@@ -268,6 +268,15 @@ def test_flash_attention_takes_no_tree() -> None:
         require_layout(network, layout_of("tree"))
 
 
+def test_the_flash_attention_package_is_given_the_borders_of_sequences() -> None:
+    """Without them transformers reads the borders from the positions, and waits for the device in every layer."""
+    rows = [row([1, 2, 3], [1]), row([4, 5], [0]), row([6, 7, 8, 9], [2])]
+    inputs = layout_of("packed").lay_out(rows, CPU, "flash_attention_2")
+    assert inputs.mask is None and inputs.more["max_length_q"] == inputs.more["max_length_k"] == 4
+    for name in ("cu_seq_lens_q", "cu_seq_lens_k"):
+        assert inputs.more[name].dtype == torch.int32 and inputs.more[name].tolist() == [0, 3, 5, 9]
+
+
 @pytest.mark.parametrize("name", ["packed", "tree"])
 def test_sequences_with_pictures_have_rows_of_their_own(name: str) -> None:
     """Equal placeholders may stand for different pictures."""

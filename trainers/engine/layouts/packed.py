@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -43,6 +44,8 @@ class Packed:
         """Return the ids of all sequences in one row."""
         require_no_pictures(sequences, self.name)
         inputs = self.lay_out_ids(sequences, device)
+        if attention == "flash_attention_2":
+            return inputs._replace(more=_flash_arguments(sequences, device))
         if attention != "sdpa":
             return inputs
         return inputs._replace(
@@ -58,3 +61,10 @@ class Packed:
         positions = np.arange(len(ids)) - np.repeat(starts, lengths)
         places = read_places(sequences, starts)
         return Inputs(on(ids[None], device), None, on(positions[None], device), on(places, device))
+
+
+def _flash_arguments(sequences: Sequence[Row], device: torch.device) -> dict[str, Any]:
+    """Return the borders as transformers takes them, which otherwise reads them from the positions on the device."""
+    borders = borders_of([len(row.ids) for row in sequences], device)
+    starts, longest = borders.starts, max(borders.lengths)
+    return {"cu_seq_lens_q": starts, "cu_seq_lens_k": starts, "max_length_q": longest, "max_length_k": longest}

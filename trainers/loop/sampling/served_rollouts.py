@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from turngym.agents.chat_client.config import read_address, read_key
@@ -58,6 +59,8 @@ class Handed:
     def deliver(self, server: PolicyClient) -> None:
         """Let a server load them."""
         if self.wakes:
+            if torch.cuda.is_available():
+                torch.cuda.empty_cache()  # the server takes the memory that the update has left
             server.wake(self.sync.timeout, "weights")
         self.sync.deliver(server, self.label)
         if self.wakes:
