@@ -116,7 +116,7 @@ def _compute(network: PreTrainedModel, data: Any, arm: _Arm) -> _Found:
         assert found.entropy is not None
         weights = torch.linspace(-1, 1, found.logprobs.numel(), dtype=torch.float64, device=found.logprobs.device)
         loss = (found.logprobs.double().flatten() * weights).sum() / 7 + found.entropy.double().sum() / 11
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
     gradients = [each.grad.double().flatten() for each in _trained(network) if each.grad is not None]
     return _Found(found.logprobs.detach(), found.entropy.detach(), torch.cat(gradients))
 

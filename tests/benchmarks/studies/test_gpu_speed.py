@@ -46,7 +46,7 @@ def test_a_failure_is_a_row_and_the_rest_goes_on(tmp_path: Path, monkeypatch: py
     def fail(lease: Lease) -> None:
         raise RuntimeError("no kernel image")
 
-    monkeypatch.setitem(gpu.PIECES, "scores", (fail, 0.0))  # type: ignore[arg-type]
+    monkeypatch.setitem(gpu.PIECES, "scores", (fail, 0.0))
     target = tmp_path / "gpu.json"
     assert gpu.main([*CPU, "--pieces", "scores", "ceilings", "--out", str(target)]) == 1
     scores, ceilings = json.loads(target.read_text("utf8"))["rows"]
