@@ -118,6 +118,6 @@ def test_norms_are_fused_unless_their_numbers_would_change() -> None:
 
     network = qwen()
     assert fuse_norms(network) == 4 * 3 + 1
-    shape = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "vocab_size": 50}
+    shape: dict[str, Any] = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "vocab_size": 50}
     gemma = GemmaForCausalLM(GemmaConfig(**shape, num_attention_heads=2, num_key_value_heads=1, head_dim=16)).eval()
     assert fuse_norms(gemma) == 0
