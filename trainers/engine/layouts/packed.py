@@ -66,5 +66,5 @@ class Packed:
 def _flash_arguments(sequences: Sequence[Row], device: torch.device) -> dict[str, Any]:
     """Return the borders as transformers takes them, which otherwise reads them from the positions on the device."""
     borders = borders_of([len(row.ids) for row in sequences], device)
-    starts, longest = borders.starts, max(borders.lengths)
+    starts, longest = borders.starts, borders.longest
     return {"cu_seq_lens_q": starts, "cu_seq_lens_k": starts, "max_length_q": longest, "max_length_k": longest}

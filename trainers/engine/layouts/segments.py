@@ -48,10 +48,11 @@ class Pieces(NamedTuple):
 
 
 class Borders(NamedTuple):
-    """Sequences that lie one after the other: their lengths, and on the device the start of each and the end."""
+    """Sequences that lie one after the other: on the device the start of each and the end; the longest; all lengths."""
 
-    lengths: tuple[int, ...]
     starts: Tensor
+    longest: int
+    lengths: tuple[int, ...]
 
 
 def borders_of(lengths: Sequence[int], device: torch.device) -> Borders:
@@ -61,7 +62,7 @@ def borders_of(lengths: Sequence[int], device: torch.device) -> Borders:
         lengths: Tokens of each.
         device: Device of the network.
     """
-    return Borders(tuple(lengths), on(np.cumsum([0, *lengths]).astype(np.int32), device))
+    return Borders(on(np.cumsum([0, *lengths]).astype(np.int32), device), max(lengths), tuple(lengths))
 
 
 def pieces_of(paths: Sequence[Piece], size: int, device: torch.device) -> Pieces:
@@ -137,7 +138,7 @@ def _within(borders: Borders, module: Any, query: Tensor, key: Tensor, value: Te
     window: int | None = given.get("sliding_window")
     if takes(query.device, query.dtype, query.shape[-1]):
         q, k, v = (each[0].transpose(0, 1) for each in (query, key, value))
-        starts, longest = (borders.starts, borders.starts), (max(borders.lengths), max(borders.lengths))
+        starts, longest = (borders.starts, borders.starts), (borders.longest, borders.longest)
         return flash_attention(q, k, v, starts, longest, given.get("scaling"), window=window)[None]
     parts = zip(*(each.split(borders.lengths, dim=2) for each in (query, key, value)), strict=True)
     outputs = [_attend(module, *part, _window_mask(part[0], window), **given)[0] for part in parts]
