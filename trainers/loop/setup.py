@@ -220,7 +220,7 @@ def build_supervised(
         trajectories,
         config.warmup,
         config.seed,
-        layout_for(model, "rows"),
+        layout_for(model, "auto"),
         config.update.max_micro_batch_tokens,
         config.update.gradient_checkpointing,
     )
