@@ -181,7 +181,7 @@ class _MLflow:
         return run
 
     def log(self, record: Mapping[str, Any], detail: Detail) -> None:
-        now, step = int(time.time() * 1000), int(record["iteration"])
+        now, step = 1000 * int(time.time()), int(record["iteration"])  # MLflow dates metrics in milliseconds
         metric = self.entities.Metric
         found = [metric(_INVALID_IN_MLFLOW.sub("_", name), float(value), now, step) for name, value in record.items()]
         self.client.log_batch(self.run, metrics=found)
