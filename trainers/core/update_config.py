@@ -80,6 +80,8 @@ class UpdateConfig(Options):
             of ``rows``, and ``rows`` elsewhere, or if the model or its attention supports no other.
         gradient_checkpointing: Recompute activations in the backward pass: a fraction of the memory for about a third
             more time.
+        compile: Compile the decoder layers for the training pass (``torch.compile``; results differ by rounding): up to
+            twice as fast on a GPU, after half a minute of compiling at the first update.
         sharding: Sharding across ranks: ``none`` replicates weights, gradients and optimiser state, ``full`` shards
             them (FSDP), with less memory and more communication. Results differ only by rounding.
         on_context: Handling of an episode whose next prompt did not fit: ``train`` treats it as truncated, ``mask``
@@ -110,6 +112,7 @@ class UpdateConfig(Options):
     max_micro_batch_tokens: Natural = 0
     layout: LayoutName = "auto"
     gradient_checkpointing: bool = False
+    compile: bool = False
     sharding: _ShardingName = "none"
     on_context: OnContext = "train"
     on_truncated: _OnCutOff = "train"

@@ -17,6 +17,7 @@ from turngym.trainers.core.turn_table import turn_table
 from turngym.trainers.core.update_config import UpdateConfig
 from turngym.trainers.engine.adapters import has_adapters
 from turngym.trainers.engine.checkpointing import checkpointed_layers, checkpointing
+from turngym.trainers.engine.compiling import CompiledLayers
 from turngym.trainers.engine.head import head_of, same_head
 from turngym.trainers.engine.layouts.check import require_layout, same_layouts
 from turngym.trainers.engine.layouts.pictures import layout_for
@@ -82,8 +83,13 @@ class Learner:
         values = Need.VALUES in algorithm.needs
         self.critic = self.spread.placed(Critic(model.network), ["head"]) if values else None
         self.reference = self._reference() if Need.REFERENCE_LOGPROBS in algorithm.needs else None
-        modules = [self.network, *([self.critic] if self.critic else [])] if config.gradient_checkpointing else []
-        self._checkpointed = [layer for module in modules for layer in checkpointed_layers(module)]
+        trained = [self.network, *([self.critic] if self.critic else [])]
+        self._compiled = CompiledLayers(trained if config.compile else [])
+        self._checkpointed = [
+            layer
+            for module in (trained if config.gradient_checkpointing else [])
+            for layer in checkpointed_layers(module)
+        ]
         policy = [p for p in self.network.parameters() if p.requires_grad]
         critic = [p for p in self.critic.parameters() if p.requires_grad] if self.critic else []
         extra = [p for module in algorithm.modules().values() for p in module.parameters()]
@@ -233,7 +239,7 @@ class Learner:
             if errors:
                 raise errors[0]
 
-        with checkpointing(self._checkpointed):
+        with checkpointing(self._checkpointed), self._compiled.active():
             self.spread.together(accumulate)
         metrics = self._sum_over_ranks(metrics, probes)
         self._apply(probes, metrics)

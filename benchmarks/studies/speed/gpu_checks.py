@@ -200,6 +200,7 @@ _UPDATES: dict[str, tuple[str, int, dict[str, Any]]] = {
     "grpo": ("grpo", 0, {}),
     "grpo, packed, checkpointed": ("grpo", 0, {"layout": "packed", "gradient_checkpointing": True}),
     "grpo, tree": ("grpo", 0, {"layout": "tree"}),
+    "grpo, compiled": ("grpo", 0, {"layout": "packed", "compile": True}),
     "ppo": ("ppo", 0, {}),
     "grpo, adapters": ("grpo", 8, {"layout": "packed"}),
     "grpo, offload": ("grpo", 0, {"offload": True}),

@@ -22,6 +22,8 @@ _ROLLOUTS = ((64, 3, 32), (64, 4, 0), (128, 3, 32), (256, 2, 64))
 """Conversations, turns, and tokens a turn, 0 for those of the options."""
 _UPDATES: dict[str, dict[str, Any]] = {
     "packed": {"layout": "packed"},
+    "packed, compiled": {"layout": "packed", "compile": True},
+    "packed, checkpointed, compiled": {"layout": "packed", "gradient_checkpointing": True, "compile": True},
     "packed, checkpointed": {"layout": "packed", "gradient_checkpointing": True},
     "rows": {"layout": "rows"},
     "tree, checkpointed": {"layout": "tree", "gradient_checkpointing": True},
