@@ -73,7 +73,7 @@ def learner_of(name: str, text: str) -> Learner:
     """Return a learner with some settings."""
     given: dict[str, Any] = dict(part.split("=", 1) for part in text.split(",") if part)
     precision = given.pop("precision", "float32")
-    numbers = {key: int(value) if value.isdigit() else value for key, value in given.items()}
+    numbers: dict[str, Any] = {key: int(value) if value.isdigit() else value for key, value in given.items()}
     return Learner(model_of(name, precision), build("grpo"), UpdateConfig(**numbers))
 
 

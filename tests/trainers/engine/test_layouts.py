@@ -318,7 +318,12 @@ def test_auto_falls_back_to_rows(monkeypatch: pytest.MonkeyPatch) -> None:
         assert layout_for(model, "auto").name == "rows"
         assert Learner(model, build("grpo"), UpdateConfig()).network is model.network
     counted: list[object] = []
-    monkeypatch.setattr(check, "_found_objection", lambda *given: counted.append(given) or "")
+
+    def noted(*given: object) -> str:
+        counted.append(given)
+        return ""
+
+    monkeypatch.setattr(check, "_found_objection", noted)
     assert layout_for(sliding, "auto").name == "rows"
     assert not counted
 
