@@ -121,6 +121,8 @@ class UpdateConfig(Options):
 
     def check(self) -> None:
         """Check what depends on several settings."""
+        if self.sharding == "full" and self.compile:
+            raise ConfigError("layers that are divided over ranks are not compiled: leave out --update.compile.")
         if self.sharding == "full" and (self.offload or self.optimizer != "adamw"):
             with_it = "--update.offload" if self.offload else f"--update.optimizer {self.optimizer}"
             raise ConfigError(f"sharding full divides the state of adamw over the ranks: leave out {with_it}.")

@@ -55,3 +55,8 @@ def test_an_update_is_the_same(monkeypatch: pytest.MonkeyPatch, layout: Any, che
 def test_a_network_without_decoder_layers_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"a Linear has no layers that can be compiled: leave out --update\.compile"):
         CompiledLayers([nn.Linear(2, 2)])
+
+
+def test_divided_layers_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"divided over ranks are not compiled: leave out --update\.compile"):
+        UpdateConfig(sharding="full", compile=True)
