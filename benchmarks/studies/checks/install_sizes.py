@@ -17,11 +17,14 @@ from typing import Any
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from turngym.benchmarks.studies.harness import arguments
+
 ROOT = Path(__file__).parents[3]
 
 
 def main() -> None:
     """Print the sizes as JSON."""
+    arguments(__doc__).parse_args()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["project"]
     extras: Mapping[str, Sequence[str]] = project["optional-dependencies"]
     plain = sizes(project["dependencies"], extras)
