@@ -14,7 +14,6 @@ from torch import Tensor
 from turngym.trainers.core.rows import Row
 from turngym.trainers.engine.layouts import ROWS, Layout
 from turngym.trainers.engine.layouts.base import on
-from turngym.trainers.engine.layouts.last_layer import only_read
 
 
 class ReadStates(NamedTuple):
@@ -22,7 +21,7 @@ class ReadStates(NamedTuple):
 
     hidden: Float[Tensor, "state width"]
     state: Int[Tensor, "read"]
-    """Index of the state used by each read; several reads may share one."""
+    """Index of the state used by each read; several reads may share one, and some states have none."""
     targets: Int[Tensor, "read"]
     """The sampled token after each read; -1 where only a critic reads."""
     sequence: Int[Tensor, "read"]
@@ -50,20 +49,20 @@ def read_states(backbone: Any, sequences: Sequence[Row], device: torch.device, l
         layout: Layout.
     """
     inputs = layout.lay_out(sequences, device, backbone.config.get_text_config()._attn_implementation)
-    read, state = inputs.places.unique(return_inverse=True)
-    with only_read(backbone, read, inputs.ids.shape):
-        output = backbone(
-            input_ids=inputs.ids,
-            attention_mask=inputs.mask,
-            position_ids=inputs.positions,
-            use_cache=False,
-            **(inputs.more if _takes_any(backbone) else {}),
-        )
+    output = backbone(
+        input_ids=inputs.ids,
+        attention_mask=inputs.mask,
+        position_ids=inputs.positions,
+        use_cache=False,
+        **(inputs.more if _takes_any(backbone) else {}),
+    )
+    line, position = inputs.places // inputs.ids.shape[1], inputs.places % inputs.ids.shape[1]
+    kept, of_kept = position.unique(return_inverse=True)
     counts = [len(row.reads) for row in sequences]
     columns = np.concatenate([np.arange(count) for count in counts])
     return ReadStates(
-        output.last_hidden_state.flatten(0, 1).index_select(0, read),
-        state,
+        output.last_hidden_state[:, kept].flatten(0, 1),
+        line * len(kept) + of_kept,
         on(np.concatenate([row.reads.target for row in sequences]), device),
         on(np.repeat(np.arange(len(sequences)), counts), device),
         on(columns, device),
