@@ -56,9 +56,31 @@ def make_optimizer(groups: Sequence[dict[str, Any]], config: UpdateConfig) -> to
     """
     settings: dict[str, Any] = {"betas": (config.beta1, config.beta2), "eps": config.epsilon}
     if config.optimizer == "adamw":
-        parameters = [parameter for group in groups for parameter in group["params"]]
-        return torch.optim.AdamW(list(groups), **settings, fused=is_fusible(parameters))
+        return adamw(groups, **settings)
     found: torch.optim.Optimizer = eight_bit_adamw()(list(groups), **settings)
+    return found
+
+
+def adamw(groups: Sequence[dict[str, Any]], **settings: Any) -> torch.optim.AdamW:
+    """Return AdamW that updates each parameter with one kernel where it can.
+
+    That kernel does not count that a parameter was written, so the count is raised here: samplers drop what they keep
+    of former weights by it.
+
+    Args:
+        groups: Groups of parameters.
+        settings: As of torch's.
+
+    Example:
+        >>> weight = nn.Parameter(torch.ones(2))
+        >>> weight.grad, before = torch.ones(2), weight._version
+        >>> _ = adamw([{"params": [weight]}]).step()
+        >>> weight._version > before
+        True
+    """
+    parameters = [parameter for group in groups for parameter in group["params"]]
+    found = torch.optim.AdamW(list(groups), **settings, fused=is_fusible(parameters))
+    found.register_step_post_hook(lambda *_: torch.autograd.graph.increment_version(parameters))
     return found
 
 

@@ -20,7 +20,7 @@ from turngym.trainers.core.rows import MicroBatch, Reads, Row, build_batch, buil
 from turngym.trainers.core.wording import counted
 from turngym.trainers.engine.checkpointing import checkpointed_layers, checkpointing
 from turngym.trainers.engine.layouts import ROWS, Layout
-from turngym.trainers.engine.optimizer import decay_groups, is_fusible
+from turngym.trainers.engine.optimizer import adamw, decay_groups
 from turngym.trainers.engine.scoring import score
 from turngym.trainers.settings.supervised import SupervisedConfig as SupervisedConfig
 
@@ -135,8 +135,7 @@ class SupervisedLearner:
         rows = build_rows(trajectories, with_final_prompts=False)
         self.batch = build_batch([with_observations(row) for row in rows] if config.observation_weight else rows)
         groups = decay_groups(list(network.parameters()), _WEIGHT_DECAY)
-        fused = is_fusible(self.network.parameters())
-        self.optimizer = torch.optim.AdamW(groups, lr=config.learning_rate, betas=(0.9, 0.99), fused=fused)
+        self.optimizer = adamw(groups, lr=config.learning_rate, betas=(0.9, 0.99))
 
     def run_epoch(self, should_stop: Callable[[], bool] = lambda: False) -> float:
         """Make one pass over the demonstrations and return the mean loss of a token, in nats."""

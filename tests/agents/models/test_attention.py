@@ -77,5 +77,5 @@ def test_runs_of_before_have_neither_setting() -> None:
     content = TrainConfig().as_json()
     del content["attention"], content["update"]["layout"]
     found = TrainConfig.from_json(content)
-    assert (found.attention, found.update.layout) == ("sdpa", "rows")
+    assert (found.attention, found.update.layout) == ("sdpa", "auto")
     assert found == replace(TrainConfig())

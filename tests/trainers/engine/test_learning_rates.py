@@ -8,6 +8,7 @@ import pytest
 import torch
 from small import play, small_model
 
+from turngym.agents.models.weights import WeightsWatch
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError
 from turngym.trainers.algorithms import build
@@ -172,3 +173,16 @@ def test_one_kernel_updates_all_parameters_as_single_operations_do() -> None:
         torch.testing.assert_close(one, other, atol=1e-14, rtol=1e-14)
         assert float((one - start).abs().max().detach()) > 0.1
     assert not is_fusible([torch.nn.Parameter(torch.zeros(2, device="meta"))])
+
+
+def test_a_fused_step_is_seen_by_those_who_keep_what_they_computed() -> None:
+    """The fused kernel writes weights without counting it; samplers would go on with keys of former weights."""
+    model = small_model()
+    watch = WeightsWatch()
+    assert watch.has_changed(model.network) and not watch.has_changed(model.network)
+    trained = list(model.network.parameters())
+    optimizer = make_optimizer([{"params": trained}], UpdateConfig())
+    for parameter in trained:
+        parameter.grad = torch.ones_like(parameter)
+    optimizer.step()
+    assert watch.has_changed(model.network)

@@ -33,8 +33,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_command_of_the_page_trains_with_the_signal(folder: Path) -> None:
-    (command,) = re.findall(r"^turngym (train .*)$", PAGE, re.MULTILINE)
-    assert main(shlex.split(command)) == 0
+    (command,) = re.findall(r"^turngym (train (?:.*\\\n)*.*)$", PAGE, re.MULTILINE)
+    assert main(shlex.split(command.replace("\\\n", " "))) == 0
     lines = (folder / "runs" / "nearer" / "metrics.jsonl").read_text("utf8").splitlines()
     terms = [json.loads(line)["loss/nearer"] for line in lines]
     assert len(terms) == 2 and all(term > 0 for term in terms), "log-probabilities are negative"

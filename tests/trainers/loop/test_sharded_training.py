@@ -23,7 +23,7 @@ WORDS = (
     "--env turngym/NumberLine-v0 --algorithm ppo --iterations 2 --rollout.groups 3 --rollout.group-size 3 "
     "--rollout.max-new-tokens 2 --warmup.demonstrations 8 --warmup.epochs 1 --evaluation.episodes 0 "
     "--evaluation.every 0 --no-control --checkpoint-every 1 --update.sharding full --embedded.hidden-size 32 "
-    "--embedded.layers 2 --embedded.heads 2 --device cpu --track none"
+    "--embedded.layers 2 --embedded.heads 2 --device cpu"
 )
 
 
