@@ -26,11 +26,11 @@ PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "loop.md").read_text("ut
 
 @pytest.mark.integration  # slow, and the tests below reach its parts one by one
 def test_the_loop_of_the_page_equals_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (command,) = re.findall(r"^turngym (train .*)$", PAGE, re.MULTILINE)
+    (command,) = re.findall(r"^turngym (train (?:.*\\\n)*.*)$", PAGE, re.MULTILINE)
     loop, comparison = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     assert len([line for line in loop.splitlines() if line]) <= 20
     monkeypatch.chdir(tmp_path)
-    assert main(shlex.split(command)) == 0
+    assert main(shlex.split(command.replace("\\\n", " "))) == 0
     Path("loop.py").write_text(loop + comparison, "utf8")
     names = runpy.run_path("loop.py")
     before = load_model("runs/first/warmup").network.state_dict()
