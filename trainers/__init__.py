@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from turngym.trainers.core.turn_table import TurnTable
     from turngym.trainers.core.update_config import UpdateConfig
     from turngym.trainers.engine.learner import Learner
+    from turngym.trainers.engine.optimizer import adamw
     from turngym.trainers.engine.prepared import PreparedBatch, prepare
     from turngym.trainers.engine.scoring import Critic
     from turngym.trainers.loop.job import train
@@ -28,6 +29,7 @@ else:
             "turngym.trainers.loop.job": ("train",),
             "turngym.trainers.engine.learner": ("Learner",),
             "turngym.trainers.algorithms.base.modifier": ("Modifier",),
+            "turngym.trainers.engine.optimizer": ("adamw",),
             "turngym.trainers.engine.prepared": ("PreparedBatch", "prepare"),
             "turngym.trainers.engine.scoring": ("Critic",),
             "turngym.trainers.core.turn_table": ("TurnTable",),
@@ -50,6 +52,7 @@ __all__ = [
     "TrainConfig",
     "TurnTable",
     "UpdateConfig",
+    "adamw",
     "build",
     "prepare",
     "train",
