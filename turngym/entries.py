@@ -58,11 +58,10 @@ def declared(group: str) -> Iterator[tuple[str, str]]:
 
 
 def _declared_in(path: str, section: str) -> Iterator[tuple[str, str]]:
-    try:
-        with open(path, encoding="utf8", errors="replace") as file:
-            text = file.read(_LONGEST_FILE)
-    except OSError:  # most packages have no such file
+    if not os.path.isfile(path):  # most packages have none; a pipe would never end
         return
+    with open(path, encoding="utf8", errors="replace") as file:
+        text = file.read(_LONGEST_FILE)
     lines = [line.strip() for line in text.partition(f"{section}\n")[2].splitlines()]
     own = list(itertools.takewhile(lambda line: not line.startswith("["), lines))
     for line in own[:_MOST_OF_A_PACKAGE]:

@@ -54,9 +54,12 @@ def dead_folders(parent: Path) -> list[Path]:
     found = []
     for path in sorted(parent.glob(f"{_PREFIX}*")):
         with contextlib.suppress(OSError):
-            holder = Holder.read((path / LOCK_FILE).read_text("utf8", "replace")[:_LONGEST_LOCK])
             is_ours = not path.is_symlink() and path.stat().st_uid == os.geteuid()
-            if is_ours and holder is not None and holder.has_ended():
+            if not is_ours or not (path / LOCK_FILE).is_file():  # a pipe of somebody else would never end
+                continue
+            with (path / LOCK_FILE).open("rb") as file:
+                holder = Holder.read(file.read(_LONGEST_LOCK).decode("utf8", "replace"))
+            if holder is not None and holder.has_ended():
                 found.append(path)
     return found
 

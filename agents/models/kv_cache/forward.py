@@ -37,6 +37,9 @@ class Forward:
         self.memory = memory
         self.slots = slots
 
+    def follow(self) -> None:
+        """Do nothing: the passes run on the network itself."""
+
     def prefill(self, new: Sequence[tuple[int, NDArray[np.int64]]]) -> dict[int, Tensor]:
         """Append tokens to rows; returns row -> the logits of its next token."""
         logits: dict[int, Tensor] = {}

@@ -76,7 +76,9 @@ AttentionInterface.register(_IMPLEMENTATION, _attention)
 
 
 def packing_pays(network: PreTrainedModel) -> bool:
-    """Return whether a network can run without padding."""
+    """Return whether a network can run without padding; a copy of quantized layers would not share their weights."""
+    if getattr(network, "hf_quantizer", None) is not None:
+        return False
     return has_flash_kernels(network) and "logits_to_keep" in forward_arguments(type(network))
 
 
@@ -93,11 +95,20 @@ class PackedForward:
     takes_first_rows = False
 
     def __init__(self, network: PreTrainedModel, memory: Memory, slots: Slots) -> None:
+        self._source = network
+        self._shared = _tensors(network)
         self.network = _with_packed_attention(network)
         self.memory = memory
         self.slots = slots
         self._steps: dict[int, _Step] = {}
         self._state: tuple[object, ...] = ()
+
+    def follow(self) -> None:
+        """Share the tensors of the network again, if some were replaced."""
+        now = _tensors(self._source)
+        if len(now) != len(self._shared) or any(a is not b for a, b in zip(now, self._shared, strict=True)):
+            self._shared, self._steps = now, {}
+            self.network = _with_packed_attention(self._source)
 
     def prefill(self, new: Sequence[tuple[int, NDArray[np.int64]]]) -> dict[int, Tensor]:
         """Append tokens to rows; returns row -> the logits of its next token."""
@@ -234,10 +245,13 @@ def _logits(
     return logits
 
 
+def _tensors(network: PreTrainedModel) -> list[Tensor]:
+    return [*network.parameters(), *network.buffers()]
+
+
 def _with_packed_attention(network: PreTrainedModel) -> PreTrainedModel:
     """Return a copy that shares all tensors and computes its attention here."""
-    tensors = [*network.parameters(), *network.buffers()]
-    found: PreTrainedModel = copy.deepcopy(network, {id(tensor): tensor for tensor in tensors}).eval()
+    found: PreTrainedModel = copy.deepcopy(network, {id(tensor): tensor for tensor in _tensors(network)}).eval()
     found.config._attn_implementation = _IMPLEMENTATION
     fuse_norms(found)
     return found

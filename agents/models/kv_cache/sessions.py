@@ -142,6 +142,7 @@ class Sessions:
         """Drop what was computed if the weights have changed since, requests that run included."""
         if self._watch.has_changed(self.network):
             self.store.drop()
+            self._forward.follow()
 
     @torch.inference_mode()
     def advance(self, waiting: deque[Running]) -> None:

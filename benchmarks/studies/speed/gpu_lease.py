@@ -65,7 +65,7 @@ class Lease:
         print(json.dumps(self.rows[-1]), flush=True)
 
     def attempt(self, piece: str, name: str, work: Callable[[], None]) -> None:
-        """Do some work; if it raises, that is a failed row, and the others go on."""
+        """Run a function, and record a failed row if it raises an exception."""
         try:
             work()
         except Exception as error:  # whatever a new device does must not cost the other rows

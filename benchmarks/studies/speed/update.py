@@ -105,7 +105,7 @@ def main() -> int:
     parser.add_argument("--models", nargs="+", choices=MODELS, default=["5M", "30M"])
     parser.add_argument("--prompts", nargs="+", type=int, default=[34, 285])
     parser.add_argument("--turns", nargs="+", type=int, default=[5])
-    parser.add_argument("--windows", action="store_true", help="every turn is a sequence of its own")
+    parser.add_argument("--windows", action="store_true", help="make each turn a separate sequence")
     parser.add_argument("--settings", nargs="+", default=["layout=rows", "layout=tree"])
     given = parser.parse_args()
     torch.set_num_threads(1)

@@ -121,3 +121,14 @@ def test_norms_are_fused_unless_their_numbers_would_change() -> None:
     shape: dict[str, Any] = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "vocab_size": 50}
     gemma = GemmaForCausalLM(GemmaConfig(**shape, num_attention_heads=2, num_key_value_heads=1, head_dim=16)).eval()
     assert fuse_norms(gemma) == 0
+
+
+def test_replaced_tensors_are_followed() -> None:
+    """The passes run on a copy that shares tensors: a new parameter object must reach it."""
+    network = qwen()
+    kept, said = Sessions(network, frozenset(), 10**6), [numbers(random.Random(1), 20, 21)]
+    kept.complete(said, draws(0, 1), Sampling(max_new_tokens=4))
+    layer: Any = network.get_submodule("model.layers.1.mlp.down_proj")
+    layer.weight = torch.nn.Parameter(layer.weight.detach() * 3 + 0.1)
+    found = kept.complete(said, draws(0, 1), Sampling(max_new_tokens=4))
+    assert gap(network, said, found, 1.0) < 5e-6

@@ -176,7 +176,7 @@ def test_one_kernel_updates_all_parameters_as_single_operations_do() -> None:
 
 
 def test_a_fused_step_is_seen_by_those_who_keep_what_they_computed() -> None:
-    """The fused kernel writes weights without counting it; samplers would go on with keys of former weights."""
+    """The fused kernel does not increment versions, so samplers would reuse keys and values of old weights."""
     model = small_model()
     watch = WeightsWatch()
     assert watch.has_changed(model.network) and not watch.has_changed(model.network)
