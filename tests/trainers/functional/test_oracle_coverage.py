@@ -16,7 +16,7 @@ needs_vectors = pytest.mark.skipif(not PRESENT, reason="the reference vectors ar
 def test_every_file_is_walked() -> None:
     assert test_oracle_credit.__doc__
     assert test_oracle_losses.__doc__
-    assert sorted(READ) == PRESENT
+    assert set(PRESENT) <= READ
 
 
 @needs_vectors
