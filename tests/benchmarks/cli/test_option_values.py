@@ -122,11 +122,16 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def place(evaluated: Path, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory; servers and training end as by Ctrl-C where they would begin."""
+def stopped_at_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stop servers and training as Ctrl-C would, where they start."""
     monkeypatch.setattr(socket.socket, "listen", _listen)
     monkeypatch.setattr(Trainer, "run", _begin)
     monkeypatch.setattr("sys.stdin", io.StringIO())
+
+
+@pytest.fixture
+def place(evaluated: Path, finished: Path, tmp_path: Path, stopped_at_start: None) -> Path:
+    """Create a working directory with an evaluation and a run."""
     shutil.copytree(evaluated, tmp_path / EVALUATION)
     shutil.copytree(finished, tmp_path / RUN)
     return tmp_path
@@ -140,6 +145,12 @@ def _fill(folder: Path) -> None:
     (folder / "nonsense" / "config.json").write_text("[")
     (folder / "nonsense" / "metrics.jsonl").write_text("zzz\n")
     (folder / "dangling").symlink_to("nowhere")
+
+
+def _state(folder: Path) -> list[tuple[str, int, int]]:
+    """Return name, size and time of modification of everything in a folder."""
+    found = [(path, path.lstat()) for path in sorted(folder.rglob("*"))]
+    return [(str(path), status.st_size, status.st_mtime_ns) for path, status in found]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -165,21 +176,31 @@ def _texts() -> list[Any]:
 
 @pytest.mark.parametrize(("command", "word"), _texts())
 def test_what_cannot_be_used_is_told_in_a_sentence(
-    command: str, word: Word, place: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    command: str,
+    word: Word,
+    evaluated: Path,
+    finished: Path,
+    tmp_path: Path,
+    stopped_at_start: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     if command == "serve-env":
         pytest.importorskip("websockets")  # without it, every line is refused
     _, accepted = ACCEPTED.get((command, word.name), ("", frozenset()))
     wrong = []
     values = PATHS if word.is_path else ANY_TEXTS if accepted == ANY else NAMES
-    used = [each for each in (EVALUATION, RUN) if any(each in given for given in LINES[command].values())]
+    used = [each for each in (evaluated, finished) if any(each.name in given for given in LINES[command].values())]
+    folder, before = tmp_path, None
     for number, value in enumerate(values):
-        folder = place / str(number)
-        folder.mkdir()
-        _fill(folder)
-        for each in used:
-            shutil.copytree(place / each, folder / each)
-        monkeypatch.chdir(folder)
+        if before is None or _state(folder) != before:  # the value before this one was accepted and something written
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            _fill(folder)
+            for each in used:
+                shutil.copytree(each, folder / each.name)
+            before = _state(folder)
+            monkeypatch.chdir(folder)
         status = main(line(command, {**CONTEXT.get((command, word.name), {}), word.name: value}))
         err = capfd.readouterr().err
         assert "Traceback" not in err, err
