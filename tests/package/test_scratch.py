@@ -95,6 +95,9 @@ def wait_for(condition: Callable[[], bool]) -> None:
 def test_folders_of_dead_processes_are_removed_and_those_in_use_stay(tmp_path: Path) -> None:
     foreign = tmp_path / "turngym-without-a-lock"
     foreign.mkdir()
+    killed_run = tmp_path / "turngym-my-study"
+    killed_run.mkdir()
+    (killed_run / ".lock").write_text('{"pid": 0, "host": "", "started": 0, "since": ""}', "utf8")
     with started(MAKER, tmp_path) as dead, started(MAKER, tmp_path) as living:
         left, used = Path(line(dead)), Path(line(living))
         (tmp_path / "turngym-link").symlink_to(used)
@@ -104,6 +107,7 @@ def test_folders_of_dead_processes_are_removed_and_those_in_use_stay(tmp_path: P
         with started(MAKER, tmp_path) as third:
             own = Path(line(third))
             assert not left.exists() and (used / "deep" / "file").exists() and foreign.exists()
+            assert killed_run.exists(), "a lock alone is that of a run"
             for process, folder in ((living, used), (third, own)):
                 process.communicate("")
                 assert process.returncode == 0 and not folder.exists(), "a process removes its own folder"

@@ -14,6 +14,8 @@ from turngym.errors import FolderInUse
 from turngym.system.locks import LOCK_FILE, FolderLock, Holder
 
 _PREFIX = "turngym-"
+_MARK = ".scratch"
+"""File that distinguishes these folders from the folder of a killed run with such a name, which has a lock as well."""
 _WORK = "process"
 _LONGEST_LOCK = 4096
 _guard = threading.Lock()
@@ -40,6 +42,7 @@ def _made() -> tuple[Path, FolderLock]:
     while True:
         path = Path(tempfile.mkdtemp(prefix=_PREFIX))
         path.chmod(0o711)
+        (path / _MARK).touch()
         with contextlib.suppress(FolderInUse, FileNotFoundError):  # removed as a dead one before it was locked
             return path, FolderLock(path, _WORK)
 
@@ -54,8 +57,7 @@ def dead_folders(parent: Path) -> list[Path]:
     found = []
     for path in sorted(parent.glob(f"{_PREFIX}*")):
         with contextlib.suppress(OSError):
-            is_ours = not path.is_symlink() and path.stat().st_uid == os.geteuid()
-            if not is_ours or not (path / LOCK_FILE).is_file():  # a pipe of somebody else would never end
+            if not _is_scratch(path):
                 continue
             with (path / LOCK_FILE).open("rb") as file:
                 holder = Holder.read(file.read(_LONGEST_LOCK).decode("utf8", "replace"))
@@ -77,9 +79,15 @@ def remove_dead(parent: Path, own: Path) -> list[Path]:
 def remove_if_dead(path: Path) -> bool:
     """Remove the folder of a process that has ended; return whether it was removed."""
     with contextlib.suppress(OSError, FolderInUse):
-        is_ours = not path.is_symlink() and path.stat().st_uid == os.geteuid()
-        if is_ours and (path / LOCK_FILE).is_file():
+        if _is_scratch(path):
             with FolderLock(path, _WORK):
                 shutil.rmtree(path)
                 return True
     return False
+
+
+def _is_scratch(path: Path) -> bool:
+    """Return whether a process of this user made a folder; links and pipes, which would never end, are refused."""
+    if path.is_symlink() or path.stat().st_uid != os.geteuid():
+        return False
+    return (path / _MARK).is_file() and (path / LOCK_FILE).is_file()

@@ -84,10 +84,14 @@ def test_folders_of_killed_processes_are_deleted_and_those_in_use_stay(home: Pat
         stranger.mkdir()
         away = home / "tmp" / "turngym-away"
         away.mkdir()
+        (away / ".scratch").touch()
         (away / ".lock").write_text(replace(Holder.here(), host="elsewhere").write())
+        killed_run = home / "tmp" / "turngym-my-study"
+        killed_run.mkdir()
+        (killed_run / ".lock").write_text(replace(Holder.here(), started=-1).write())
         assert left.is_dir() and main(["clean"]) == 0 and left.is_dir()
         assert main(["clean", "--yes"]) == 0
-        assert used.is_dir() and stranger.is_dir() and away.is_dir() and not left.exists()
+        assert used.is_dir() and stranger.is_dir() and away.is_dir() and killed_run.is_dir() and not left.exists()
     finally:
         living.communicate("")
     assert not used.exists()
