@@ -131,13 +131,14 @@ def _sample(
         distribution = torch.stack([known[prefix] for prefix in prefixes])
         draws = torch.tensor([row.draws[position] for row in running], dtype=torch.float64, device=distribution.device)
         tokens = choose(distribution, draws, sampling)
-        chosen = distribution.gather(-1, tokens[:, None]).squeeze(-1).tolist()
-        for row, token, logprob in zip(running, tokens.tolist(), chosen, strict=True):
-            row.ids += (token,)
-            row.logprobs.append(logprob)
+        noted = [tokens, distribution.gather(-1, tokens[:, None]).squeeze(-1)]
         if sampling.entropies:
-            for row, entropy in zip(running, entropy_share(distribution).tolist(), strict=True):
-                row.entropies.append(entropy)
+            noted.append(entropy_share(distribution))
+        found = torch.stack([each.double() for each in noted], -1).tolist()  # the only wait of a step
+        for row, (token, logprob, *entropy) in zip(running, found, strict=True):
+            row.ids += (int(token),)
+            row.logprobs.append(logprob)
+            row.entropies.extend(entropy)
         running = [row for row in running if row.ids[-1] not in stop_ids]
         if not running:
             break
@@ -193,7 +194,8 @@ class _Block:
         longest = max(map(len, prefixes))
         device = model.device
         ids = torch.tensor([(0,) * (longest - len(p)) + p for p in prefixes], device=device)
-        self.lengths = torch.tensor([len(p) for p in prefixes], device=device)
+        self._sizes = list(map(len, prefixes))
+        self.lengths = torch.tensor(self._sizes, device=device)
         self.mask = (torch.arange(longest, device=device)[None, :] >= longest - self.lengths[:, None]).long()
         self.cache = DynamicCache(config=model.config)
         self.logits = self._forward(ids, (self.mask.cumsum(-1) - 1).clamp(min=0))
@@ -201,18 +203,21 @@ class _Block:
     def extend(self, prefixes: Sequence[tuple[int, ...]]) -> None:
         """Extend the cache to prefixes that are one token longer."""
         device = self.model.device
-        parents = torch.tensor([self.index[prefix[:-1]] for prefix in prefixes], device=device)
-        if parents.tolist() != list(range(len(self.index))):
+        rows = [self.index[prefix[:-1]] for prefix in prefixes]
+        if rows != list(range(len(self.index))):
+            parents = torch.tensor(rows, device=device)
             self.cache.batch_select_indices(parents)
             self.mask, self.lengths = self.mask[parents], self.lengths[parents]
+            self._sizes = [self._sizes[row] for row in rows]
         self.index = {prefix: row for row, prefix in enumerate(prefixes)}
         self.mask = torch.cat([self.mask, torch.ones_like(self.mask[:, :1])], dim=-1)
+        self._sizes = [size + 1 for size in self._sizes]
         tokens = torch.tensor([[prefix[-1]] for prefix in prefixes], device=device)
         self.logits = self._forward(tokens, self.lengths[:, None])
         self.lengths = self.lengths + 1
 
     def _forward(self, ids: Tensor, positions: Tensor) -> Tensor:
-        padded = bool((self.mask == 0).any())
+        padded = min(self._sizes) < self.mask.shape[1]
         return last_logits(
             self.model,
             self.cache,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, T
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError
 from turngym.lazy import Tensor, nn, torch
-from turngym.trainers.core.columns import Texts, TokenColumn
+from turngym.trainers.core.columns import SampledTokens, Texts, TokenColumn
 from turngym.trainers.core.turn_table import TurnTable
 
 if TYPE_CHECKING:
@@ -99,6 +99,7 @@ class LossInputs:
         old_values: The same at the time of credit assignment.
         returns: Critic's target; nan where the critic is not trained.
         columns: Those of the credit, in their own precision; 0, or no text, where nothing was sampled.
+        sampled: Places of the sampled tokens, if they are known; see :attr:`sampled_tokens`.
     """
 
     logprobs: Float[Tensor, "batch token"]
@@ -114,6 +115,12 @@ class LossInputs:
     old_values: Float[Tensor, "batch token"] | None = None
     returns: Float[Tensor, "batch token"] | None = None
     columns: Mapping[str, TokenColumn] = field(default_factory=dict)
+    sampled: SampledTokens | None = None
+
+    @property
+    def sampled_tokens(self) -> SampledTokens:
+        """Places of the sampled tokens; looked up on the device if they are not known."""
+        return SampledTokens.of(self.turn_ids) if self.sampled is None else self.sampled
 
     @property
     def behaviour_logprobs(self) -> Float[Tensor, "batch token"]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from turngym.agents.trajectory import Trajectory, Turn
 from turngym.errors import ConfigError
@@ -57,6 +57,35 @@ class Texts:
 
 TokenColumn: TypeAlias = "Tensor | Texts"
 """A column over sampled tokens: numbers of any precision, or texts; more dimensions may follow that of the tokens."""
+
+
+class SampledTokens(NamedTuple):
+    """The sampled tokens of a micro-batch; found on the host, so that nothing waits for a device to count them.
+
+    Args:
+        place: Place of each token, with the rows one after another.
+        turn: Number of the token's turn among those of the micro-batch.
+        num_turns: Number of these turns.
+
+    >>> SampledTokens.of(torch.tensor([[7, -1, 7], [9, -1, -1]]))
+    SampledTokens(place=tensor([0, 2, 3]), turn=tensor([0, 0, 1]), num_turns=2)
+    """
+
+    place: Int[Tensor, "token"]
+    turn: Int[Tensor, "token"]
+    num_turns: int
+
+    @classmethod
+    def of(cls, turn_ids: Int[Tensor, "batch token"]) -> SampledTokens:
+        """Return those of a micro-batch, given the turn of each token, -1 where nothing was sampled."""
+        flat = turn_ids.flatten()
+        place = torch.nonzero(flat >= 0).squeeze(-1)
+        distinct, turn = torch.unique(flat[place], return_inverse=True)
+        return cls(place, turn, len(distinct))
+
+    def to(self, device: torch.device) -> SampledTokens:
+        """Return them on a device."""
+        return SampledTokens(self.place.to(device), self.turn.to(device), self.num_turns)
 
 
 def lay_out(column: Tensor, index: Tensor, fill: float = 0.0) -> Tensor:

@@ -269,14 +269,15 @@ class Learner:
                 if gradient is not None:
                     total += gradient.to(total) / self.loss_scale.value
         loss = self.spread.anchored(output.total(inputs), inputs)
-        errors = [] if bool(torch.isfinite(loss)) else [bad_loss(output, inputs)]
         if loss.requires_grad:
             with self.masters.collecting():
                 (loss * self.loss_scale.value).backward()
-        for group in (output.terms, output.metrics):
-            for name, term in group.items():
-                metrics[f"loss/{name}"] += float(term.total(inputs).detach())
-        return errors
+        named = [*output.terms.items(), *output.metrics.items()]
+        totals = [term.total(inputs).detach() for _, term in named]
+        number, *values = torch.stack([each.double() for each in [loss.detach(), *totals]]).tolist()  # waits once
+        for (name, _), value in zip(named, values, strict=True):
+            metrics[f"loss/{name}"] += value
+        return [] if math.isfinite(number) else [bad_loss(output, inputs)]
 
     def _apply(self, probes: Mapping[str, Sequence[Tensor]], metrics: dict[str, float]) -> None:
         self.loss_scale.unscale([*self._policy_masters, *self._other_masters])

@@ -79,8 +79,8 @@ def _map_reads(
 
     def read_own() -> None:
         total = spread.passes(len(parts))  # before the first, in which other ranks may take part
-        for part in parts:
-            values = read([batch.sequences[int(s)] for s in part.sequences], layout).double().cpu()
+        outputs = [read([batch.sequences[int(s)] for s in part.sequences], layout) for part in parts]
+        for part, values in zip(parts, _on_host(outputs), strict=True):
             found[part.rows, : values.shape[1]] = values[part.sequence_of]
         for _ in range(total - len(parts)):
             read([batch.sequences[int(s)] for s in shortest(batch).sequences], layout)
@@ -91,6 +91,15 @@ def _map_reads(
     spread.ranks.sum([flat])
     found[columns] = flat
     return found
+
+
+def _on_host(outputs: Sequence[Tensor]) -> list[Tensor]:
+    """Return outputs in double precision on the host, which waits for all passes together."""
+    if not outputs:
+        return []
+    flat = torch.cat([each.double().flatten() for each in outputs]).cpu()
+    parts = flat.split([each.numel() for each in outputs])
+    return [part.view(each.shape) for part, each in zip(parts, outputs, strict=True)]
 
 
 def with_values(

@@ -100,10 +100,11 @@ def clip(parameters: Sequence[nn.Parameter], limit: float) -> float:
     gradients = [[parameter.grad for parameter in group if parameter.grad is not None] for group in groups]
     norms = [gathered(torch.nn.utils.get_total_norm(each)) for each in gradients]
     norm = norms[0] if len(norms) == 1 else torch.nn.utils.get_total_norm(norms)
-    if bool(torch.isfinite(norm)):
+    found = float(norm)
+    if math.isfinite(found):
         for group in groups:
             torch.nn.utils.clip_grads_with_norm_(group, limit, norm)
-    return float(norm)
+    return found
 
 
 def eight_bit_adamw() -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import defaultdict
+from collections.abc import Mapping
 
 from turngym.lazy import Tensor, no_grad, torch
 from turngym.trainers import functional as F
@@ -91,6 +92,17 @@ def gap_figures(gaps: Tensor) -> dict[str, float]:
     return {"mean": _mean(gaps.double()), "p99": float(gaps.kthvalue(rank).values), "max": float(gaps.max())}
 
 
+def _add(sums: dict[str, Tensor], more: Mapping[str, Tensor]) -> None:
+    """Add numbers on their device."""
+    for name, value in more.items():
+        sums[name] = sums[name] + value if name in sums else value
+
+
+def _read(sums: Mapping[str, Tensor]) -> dict[str, float]:
+    """Return numbers of one device, which waits for it once."""
+    return dict(zip(sums, torch.stack(list(sums.values())).tolist(), strict=True)) if sums else {}
+
+
 class PolicyStatistics:
     """Collects, over the updates of one iteration, how far the policy is from the one that sampled.
 
@@ -102,31 +114,33 @@ class PolicyStatistics:
     def __init__(self, table: TurnTable, ranks: Ranks = SINGLE) -> None:
         self._ranks = ranks
         self._fresh = table.staleness == 0 if len(table.staleness) else torch.ones_like(table.is_valid)
-        self._sums: dict[str, float] = defaultdict(float)
+        self._sums: dict[str, Tensor] = {}
         self._gaps: list[Tensor] = []
-        """Of the first update: the gap of each token that the current policy sampled."""
-        self._agreement: dict[str, float] = defaultdict(float)
+        """Of the first update: the gap of each token."""
+        self._is_fresh: list[Tensor] = []
+        """Of the same tokens: whether the current policy sampled it."""
+        self._agreement: dict[str, Tensor] = {}
         """Of all updates: sums over tokens whose old log-probability is the trainer's of how far the sampler's is."""
-        self._largest_ratio = 0.0
+        self._largest_ratio: Tensor | None = None
         self._log_ratios: list[Tensor] = []
         self._last_log_ratios: list[Tensor] = []
         self._updates: list[dict[str, float]] = []
 
     @no_grad
     def add(self, inputs: LossInputs) -> None:
-        """Add a micro-batch of the current update."""
-        mask = inputs.action_mask
-        if not bool(mask.any()):
+        """Add a micro-batch of the current update, without waiting for its device."""
+        sampled = inputs.sampled_tokens
+        if not sampled.num_turns:
             return
-        ids = inputs.turn_ids[mask]
-        log_ratio = _clamped(F.log_ratios(inputs.logprobs, inputs.behaviour_logprobs, mask)[mask])
+        mask = inputs.action_mask
+
+        def of_tokens(values: Tensor) -> Tensor:
+            return values.flatten()[sampled.place]
+
+        log_ratio = _clamped(of_tokens(F.log_ratios(inputs.logprobs, inputs.behaviour_logprobs, mask)))
         self._log_ratios.append(log_ratio)
         ratio = log_ratio.exp()
-        _, turn = torch.unique(ids, return_inverse=True)
-        of_turn = torch.zeros(int(turn.max()) + 1, dtype=ratio.dtype, device=ratio.device).index_add_(
-            0, turn, log_ratio
-        )
-        turn_ratio = _clamped(of_turn).exp()
+        turn_ratio = _clamped(ratio.new_zeros(sampled.num_turns).index_add_(0, sampled.turn, log_ratio)).exp()
         sums = {
             "tokens": torch.ones_like(ratio).sum(),
             "ratio": ratio.sum(),
@@ -137,26 +151,24 @@ class PolicyStatistics:
             "turn_squares": (turn_ratio * turn_ratio).sum(),
         }
         if inputs.reference_logprobs is not None:
-            behind = _clamped(F.log_ratios(inputs.reference_logprobs, inputs.logprobs, mask)[mask])
+            behind = _clamped(of_tokens(F.log_ratios(inputs.reference_logprobs, inputs.logprobs, mask)))
             sums["reference"] = (behind.exp() - 1 - behind).sum()
+        _add(self._sums, sums)
         if inputs.sampler_logprobs is not None:
-            self._add_agreement((inputs.old_logprobs - inputs.sampler_logprobs)[mask])
-        for name, value in zip(sums, torch.stack(list(sums.values())).tolist(), strict=True):
-            self._sums[name] += value
+            self._add_agreement(of_tokens(inputs.old_logprobs - inputs.sampler_logprobs))
         if not self._updates:
-            fresh = self._fresh.to(ids.device)[ids]
-            self._gaps.append((inputs.logprobs - inputs.behaviour_logprobs)[mask].abs()[fresh])
-        self._largest_ratio = max(self._largest_ratio, float(ratio.max()))
+            self._gaps.append(of_tokens(inputs.logprobs - inputs.behaviour_logprobs).abs())
+            self._is_fresh.append(self._fresh.to(ratio.device)[of_tokens(inputs.turn_ids)])
+        largest = ratio.max()
+        self._largest_ratio = largest if self._largest_ratio is None else self._largest_ratio.maximum(largest)
 
     def _add_agreement(self, gaps: Tensor) -> None:
         bounded = _clamped(gaps)
-        sums = {"tokens": float(len(gaps)), "gap": float(gaps.double().sum())}
-        sums["k3"] = float((bounded.exp() - 1 - bounded).sum())
-        for name, value in sums.items():
-            self._agreement[name] += value
+        sums = {"tokens": torch.ones_like(bounded), "gap": gaps.double(), "k3": bounded.exp() - 1 - bounded}
+        _add(self._agreement, {name: values.sum() for name, values in sums.items()})
 
     def _agreement_metrics(self) -> dict[str, float]:
-        sums = self._ranks.sum_numbers(self._agreement)
+        sums = self._ranks.sum_numbers(_read(self._agreement))
         if not sums:
             return {}
         return {
@@ -165,7 +177,7 @@ class PolicyStatistics:
 
     def end_update(self) -> None:
         """Finish the current update."""
-        sums: dict[str, float] = defaultdict(float, self._ranks.sum_numbers(self._sums))
+        sums: dict[str, float] = defaultdict(float, self._ranks.sum_numbers(_read(self._sums)))
         found = {
             "policy/ess": effective_share(sums["ratio"], sums["squares"], sums["tokens"]),
             "policy/ess_turn": effective_share(sums["turn_ratio"], sums["turn_squares"], sums["turns"]),
@@ -174,7 +186,7 @@ class PolicyStatistics:
         if "reference" in sums:
             found["policy/kl_reference"] = sums["reference"] / max(sums["tokens"], 1)
         self._updates.append(found)
-        self._sums = defaultdict(float)
+        self._sums = {}
         self._last_log_ratios, self._log_ratios = self._log_ratios, []
 
     @property
@@ -188,13 +200,15 @@ class PolicyStatistics:
             return {}
         names = self._updates[-1]
         means = {name: sum(update[name] for update in self._updates) / len(self._updates) for name in names}
-        gaps = gap_figures(self._ranks.concatenated(torch.cat(self._gaps) if self._gaps else torch.zeros(0)))
+        gaps = torch.cat(self._gaps)[torch.cat(self._is_fresh)] if self._gaps else torch.zeros(0)
+        figures = gap_figures(self._ranks.concatenated(gaps))
+        largest = 0.0 if self._largest_ratio is None else float(self._largest_ratio)
         return {
             **means,
             **self._agreement_metrics(),
             "policy/kl_sampler_last": names["policy/kl_sampler"],
-            "policy/ratio_max": self._ranks.maximum(self._largest_ratio),
-            "train/logprob_gap": gaps["max"],
-            "train/logprob_gap_mean": gaps["mean"],
-            "train/logprob_gap_p99": gaps["p99"],
+            "policy/ratio_max": self._ranks.maximum(largest),
+            "train/logprob_gap": figures["max"],
+            "train/logprob_gap_mean": figures["mean"],
+            "train/logprob_gap_p99": figures["p99"],
         }

@@ -13,7 +13,7 @@ from turngym.errors import ConfigError
 from turngym.lazy import Tensor, nn, torch
 from turngym.trainers.core import context
 from turngym.trainers.core.algorithm import Algorithm, Credit, LossInputs, Need
-from turngym.trainers.core.columns import check_token_columns, lay_out, lay_out_column
+from turngym.trainers.core.columns import SampledTokens, check_token_columns, lay_out, lay_out_column
 from turngym.trainers.core.finite import check_advantages
 from turngym.trainers.core.flattened import check_tokens, flatten
 from turngym.trainers.core.rows import Batch, MicroBatch, build_batch, micro_batches, rows_of
@@ -107,7 +107,8 @@ class PreparedBatch:
         scores = score(networks.policy, sequences, networks.temperature, self._with_entropy, networks.layout)
         width, token = scores.logprobs.shape[1], batch.token[part.rows]
         dtype, device = scores.logprobs.dtype, scores.logprobs.device
-        token, turn = token[:, :width], batch.turn[part.rows][:, :width]
+        token = token[:, :width]
+        turn = torch.where(token >= 0, batch.turn[part.rows][:, :width], -1)
         sequence_of = part.sequence_of.to(device)
         critic = networks.critic
 
@@ -124,7 +125,7 @@ class PreparedBatch:
             old_logprobs=logprobs.detach() if own else column(self.table.token_old_logprob),
             advantages=column(credit.advantages),
             action_mask=(token >= 0).to(device),
-            turn_ids=torch.where(token >= 0, turn, -1).to(device),
+            turn_ids=turn.to(device),
             weights={name: column(flat * scale) for name, flat in self._weights.items()},
             entropy=None if scores.entropy is None else scores.entropy[sequence_of],
             reference_logprobs=optional(self.table.token_reference_logprob),
@@ -133,6 +134,7 @@ class PreparedBatch:
             old_values=optional(self.table.token_value),
             returns=optional(credit.returns, float("nan")),
             columns={name: lay_out_column(each, token, device) for name, each in credit.columns.items()},
+            sampled=SampledTokens.of(turn).to(device),
         )
 
 

@@ -35,11 +35,11 @@ def turn_sum(
     >>> turn_sum(torch.tensor([[1.0, 9.0, 2.0, 3.0]]), torch.tensor([[7, -1, 7, 8]]))
     tensor([[3., 0., 3., 3.]])
     """
-    sampled = turn_ids >= 0
-    _, inverse = torch.unique(turn_ids[sampled], return_inverse=True)
-    size = int(inverse.max()) + 1 if inverse.numel() else 0
-    sums = values.new_zeros(size).index_add(0, inverse, values[sampled])
-    return torch.zeros_like(values).masked_scatter(sampled, sums[inverse])
+    ids = turn_ids.flatten()
+    ordered, order = ids.sort()
+    turn = torch.zeros_like(ids).index_copy_(0, order, (ordered.diff(prepend=ordered[:1]) != 0).cumsum(0))
+    sums = values.new_zeros(len(ids)).index_add(0, turn, values.flatten())  # one for each turn, and zeros behind them
+    return torch.where(turn_ids >= 0, sums[turn].view_as(values), torch.zeros_like(values))
 
 
 def turn_mean(

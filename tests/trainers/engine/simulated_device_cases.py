@@ -6,6 +6,7 @@ Run by ``test_simulated_device.py``.
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from layout_batches import exact_norms, token_episodes, wide_model
@@ -13,7 +14,10 @@ from rank_methods import METHODS, OPTIONS
 from simulated_device import SimulatedTensor, device, waits
 from small import group_specs, play, small_model
 
+from turngym.agents.models.generate import generate
+from turngym.agents.models.kv_cache.sessions import Sessions
 from turngym.agents.models.loading import LanguageModel
+from turngym.agents.sampling import Sampling
 from turngym.agents.trajectory import Trajectory
 from turngym.trainers.algorithms import build
 from turngym.trainers.core.update_config import LayoutName, UpdateConfig
@@ -71,6 +75,45 @@ def test_updates_are_those_of_the_cpu(
     assert updated(there, "turn_ppo", episodes, **options) == pytest.approx(expected, rel=1e-9, abs=1e-9)
     for name, weight in here.network.state_dict().items():
         torch.testing.assert_close(there.network.state_dict()[name].cpu(), weight, rtol=1e-9, atol=1e-9)
+
+
+_OF_UPDATE = 10
+"""Waits of an update that do not depend on its micro-batches: norms, statistics, a look at the weights."""
+
+
+@pytest.mark.parametrize(
+    ("name", "layout"),
+    [
+        ("grpo", "packed"),
+        *(pytest.param(name, "rows", marks=pytest.mark.integration) for name in ("grpo", "turn_ppo")),
+    ],
+)
+def test_a_micro_batch_waits_once(name: str, layout: LayoutName, episodes: list[Trajectory]) -> None:
+    """For its loss. In rows, transformers looks at the mask of every network twice."""
+    config = UpdateConfig(layout=layout, max_micro_batch_tokens=24)
+    learner = Learner(moved(wide_model()), build(name, OPTIONS.get(name, {})), config)
+    with waits() as preparing:
+        count = len(list(learner.prepare(episodes[:5]).micro_batches()))
+    with waits() as both:
+        learner.update(episodes[:5], 0)
+    masks = 2 * (1 + (name == "turn_ppo")) if layout == "rows" else 0
+    assert count >= 3
+    assert sum(both.values()) - sum(preparing.values()) <= count + _OF_UPDATE  # preparing made the passes' masks too
+    assert sum(preparing.values()) <= 2 * masks * count + _OF_UPDATE
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_a_decode_step_waits_once(keeps: bool) -> None:
+    model, steps = moved(small_model()), 12
+    draws = [np.random.default_rng(seed).random(steps) for seed in range(6)]
+    sessions = Sessions(model.network, frozenset(), 4000)
+    with waits() as found:
+        prompts, sampling = [[7, 8, 9 + seed] for seed in range(6)], Sampling(max_new_tokens=steps)
+        if keeps:
+            completions = sessions.complete(prompts, draws, sampling)
+        else:
+            completions = generate(model.network, prompts, draws, sampling, frozenset())
+    assert sum(found.values()) == steps and all(len(each.ids) == steps for each in completions)
 
 
 @pytest.mark.integration

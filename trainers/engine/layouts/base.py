@@ -22,14 +22,14 @@ class Inputs(NamedTuple):
         ids: Token ids.
         mask: The attention mask: None, 2-D over padding, 4-D over pairs of tokens, or a block mask.
         positions: Position of each token in its sequence.
-        places: Index of each read's output, with the tokens of all rows in one line.
+        places: ``[read]``, index of each read's output, with the tokens of all rows in one line; on the host.
         more: Further arguments of the forward pass, such as pictures.
     """
 
     ids: Int[Tensor, "row token"]
     mask: Any
     positions: Int[Tensor, "row token"]
-    places: Int[Tensor, "read"]
+    places: Integers
     more: Mapping[str, Any] = MappingProxyType({})
 
 

@@ -60,7 +60,7 @@ class Packed:
         ids = np.concatenate([row.ids for row in sequences])
         positions = np.arange(len(ids)) - np.repeat(starts, lengths)
         places = read_places(sequences, starts)
-        return Inputs(on(ids[None], device), None, on(positions[None], device), on(places, device))
+        return Inputs(on(ids[None], device), None, on(positions[None], device), places)
 
 
 def _flash_arguments(sequences: Sequence[Row], device: torch.device) -> dict[str, Any]:

@@ -43,8 +43,8 @@ class Pictures(Rows):
 
     def _neutralise(self, inputs: Inputs, sequences: Sequence[Row]) -> None:
         """Replace placeholders that were sampled, as the sampler does: no image belongs to them."""
-        tokens = on(np.concatenate([row.reads.token for row in sequences]), inputs.places.device)
-        after = inputs.places[tokens >= 0] + 1
+        tokens = np.concatenate([row.reads.token for row in sequences])
+        after = on(inputs.places[tokens >= 0] + 1, inputs.ids.device)
         line = inputs.ids.view(-1)
         line[after] = torch.where(line[after] == self.takes.placeholder, self.takes.neutral, line[after])
 

@@ -27,11 +27,12 @@ class ReadStates(NamedTuple):
     sequence: Int[Tensor, "read"]
     column: Int[Tensor, "read"]
     """Number of the read in its sequence."""
+    shape: tuple[int, int]
+    """Sequences, and reads of the one with most of them."""
 
     def scattered(self, flat: Shaped[Tensor, "read"]) -> Shaped[Tensor, "sequence column"]:
         """Return numbers of the reads as ``[sequence, column]``, with 0 in padding."""
-        shape = (int(self.sequence.max()) + 1, int(self.column.max()) + 1)
-        return flat.new_zeros(shape).index_put((self.sequence, self.column), flat)
+        return flat.new_zeros(self.shape).index_put((self.sequence, self.column), flat)
 
 
 def _takes_any(backbone: Any) -> bool:
@@ -56,14 +57,15 @@ def read_states(backbone: Any, sequences: Sequence[Row], device: torch.device, l
         use_cache=False,
         **(inputs.more if _takes_any(backbone) else {}),
     )
-    line, position = inputs.places // inputs.ids.shape[1], inputs.places % inputs.ids.shape[1]
-    kept, of_kept = position.unique(return_inverse=True)
+    line, position = np.divmod(inputs.places, inputs.ids.shape[1])
+    kept, of_kept = np.unique(position, return_inverse=True)
     counts = [len(row.reads) for row in sequences]
     columns = np.concatenate([np.arange(count) for count in counts])
     return ReadStates(
-        output.last_hidden_state[:, kept].flatten(0, 1),
-        line * len(kept) + of_kept,
+        output.last_hidden_state[:, on(kept, device)].flatten(0, 1),
+        on(line * len(kept) + of_kept, device),
         on(np.concatenate([row.reads.target for row in sequences]), device),
         on(np.repeat(np.arange(len(sequences)), counts), device),
         on(columns, device),
+        (len(sequences), max(counts)),
     )

@@ -33,4 +33,4 @@ class Rows:
         positions = np.maximum(np.arange(longest) - padding[:, None], 0)
         places = read_places(sequences, np.arange(len(sequences)) * longest + padding)
         mask = on(is_token.astype(np.int64), device) if padding.any() else None
-        return Inputs(on(ids, device), mask, on(positions, device), on(places, device))
+        return Inputs(on(ids, device), mask, on(positions, device), places)

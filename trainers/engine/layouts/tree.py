@@ -70,7 +70,7 @@ class Tree:
         leave = on(tree.leave, device)
         mask = _MASKS.get(attention, dense_mask)(leave)
         more = {ARGUMENT: pieces_of(tree.pieces, len(tree.ids), device)} if attention == "sdpa" else {}
-        return Inputs(on(tree.ids[None], device), mask, on(tree.depth[None], device), on(tree.places, device), more)
+        return Inputs(on(tree.ids[None], device), mask, on(tree.depth[None], device), tree.places, more)
 
 
 def _in_tree_order(sequences: Sequence[Row]) -> list[int]:
