@@ -26,6 +26,7 @@ NARROW: dict[str, dict[str, object]] = {"icepop": {"low": 0.7, "high": 1.5}}
 VARIANTS: dict[str, tuple[str, dict[str, dict[str, object]]]] = {
     **{name: (name, {}) for name in ALGORITHMS},
     "dr_grpo": ("dr_grpo", {"dr_grpo": {"constant": 1.0}}),
+    "maxrl": ("maxrl", {"maxrl": {"epsilon": 1e-6}}),  # returns have negative means here
     "mis": ("mis", WIDE),
     "icepop": ("icepop", NARROW),
     **{
@@ -75,7 +76,7 @@ VARIANTS: dict[str, tuple[str, dict[str, dict[str, object]]]] = {
     "gspo+icepop": ("gspo+icepop", NARROW),
     "ppo+icepop, all counted": ("ppo+icepop", {"icepop": {**NARROW["icepop"], "counted": "all"}}),
 }
-PLAIN = {"reinforce plain", "archer"}
+PLAIN = {"reinforce plain", "archer", "vespo"}
 PRETRAINED = {"archer", "vc_ppo"}
 CRITIC_AT_SOME_TOKENS = ("turn_ppo", "t_ppo")
 COLLECTING = {"archer", "dapo", "remax", "arpo", "vine_ppo"}
@@ -102,6 +103,7 @@ def loss_path(variant: str) -> tuple[object, ...]:
     while True:
         kind, config = type(algorithm), algorithm.config
         path += [kind.loss, kind.surrogate, kind.transform_gradients]
+        path += [getattr(kind, name, None) for name in ("changed", "penalty", "corrected")]
         path += [getattr(config, name, None) for name in ("ratio", "objective", "normalisation", "gradient", "form")]
         path += [bool(getattr(config, name, 0)) for name in ("dual_clip", "kl_coef", "entropy_coef")]
         if not isinstance(algorithm, Modifier):
@@ -120,6 +122,44 @@ def loss_code(variant: str) -> tuple[object, ...]:
             return tuple(path)
         algorithm = algorithm.base
 
+
+_HOOKS = ("collect", "observe", "update_state", "modules", "module_losses", "trains_policy")
+
+
+def running_code(variant: str) -> tuple[object, ...]:
+    """Everything of a method that a training loop runs besides its credit."""
+    algorithm: Any = made(variant)
+    path: list[object] = [*loss_code(variant), algorithm.needs]
+    while True:
+        path += [getattr(type(algorithm), name) for name in _HOOKS]
+        if not isinstance(algorithm, Modifier):
+            return tuple(path)
+        algorithm = algorithm.base
+
+
+METHODS = sorted({running_code(name): name for name in sorted(ALGORITHMS, reverse=True)}.values())
+"""One registered method for each way of training; the others differ from it in their credit, or in settings."""
+
+
+def credit_code(variant: str) -> tuple[object, ...]:
+    """The functions and settings that assign a variant's credit; modifiers that leave it alone are not among them."""
+    algorithm: Any = made(variant)
+    path: list[object] = []
+    while isinstance(algorithm, Modifier):
+        path += [] if type(algorithm).credit is Modifier.credit else [type(algorithm).credit, algorithm.config]
+        algorithm = algorithm.base
+    return (*path, type(algorithm), algorithm.config)
+
+
+def _modifies(variant: str) -> bool:
+    return isinstance(made(variant), Modifier)
+
+
+CREDITS = {
+    credit_code(variant): variant
+    for variant in sorted(VARIANTS, key=lambda each: (_modifies(each), each), reverse=True)
+}
+"""One variant for each way of assigning credit, a method without modifiers where there is one."""
 
 BY_LOSS_PATH = {loss_path(variant): variant for variant in sorted(VARIANTS, reverse=True)}
 LOSSES = pytest.mark.parametrize("variant", sorted(BY_LOSS_PATH.values()))

@@ -68,6 +68,11 @@ def correct_gradients(
 class ClippingCorrection(Modifier[SPPOConfigT]):
     """The clipping-bias correction on another method."""
 
+    @property
+    def changes_policy_loss(self) -> bool:
+        """True: the correction is that of the base's own clip."""
+        return True
+
     def loss(self, inputs: LossInputs) -> LossOutput:
         """Return the base's terms, and as a probe the surrogates of the clipped tokens without clipping."""
         output = self.base.loss(inputs)

@@ -49,7 +49,7 @@ def other_value(kind: type[Any]) -> tuple[str, Any]:
         choices = get_args(get_type_hints(kind)[field.name])
         if choices:
             return field.name, next(choice for choice in choices if choice != field.default)
-        if type(field.default) is float and 0 < field.default < 1:
+        if type(field.default) is float and field.default > 0:
             return field.name, field.default / 2
     raise AssertionError(f"{kind.__name__} has no field that this test can change")
 

@@ -1,4 +1,4 @@
-"""Every registered method trains in bfloat16, and what rounding does to log-probabilities stays within known bounds."""
+"""Every way of training works in bfloat16, and what rounding does to log-probabilities stays within known bounds."""
 
 import math
 from collections.abc import Callable
@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 import torch
+from algorithm_batches import METHODS
 from small import small_model
 
 from turngym.agents.models.generate import generate
 from turngym.agents.models.loading import set_format
 from turngym.agents.sampling import Sampling, turn_uniforms
 from turngym.agents.trajectory import Trajectory
-from turngym.trainers.algorithms import ALGORITHMS, build
+from turngym.trainers.algorithms import build
 from turngym.trainers.core.algorithm import Need
 from turngym.trainers.core.rows import Read, Row
 from turngym.trainers.engine.learner import UpdateConfig
@@ -69,7 +70,7 @@ def paying_odd_tokens(gather: Callable[..., list[Trajectory]]) -> Callable[..., 
     return paid
 
 
-@pytest.mark.parametrize("algorithm", sorted(ALGORITHMS))
+@pytest.mark.parametrize("algorithm", METHODS)
 def test_it_trains_in_bf16(algorithm: str, tmp_path: Path) -> None:
     trainer = trainer_of(algorithm, tmp_path / "run")
     learner = trainer.learner

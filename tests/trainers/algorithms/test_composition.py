@@ -84,7 +84,8 @@ def test_weights_against_the_sampler_are_given_once(base: str, modifier: str) ->
 @pytest.mark.parametrize("base", WITH_CLIP)
 def test_the_clipping_bias_is_the_gradient_that_clipping_took_away(base: str) -> None:
     """Without any clipping the gradient of the policy loss is that of the clipped one plus the bias."""
-    algorithm = build(f"{base}+s_ppo", {base: {"clip_low": 0.05, "clip_high": 0.05}})
+    own = properties.VARIANTS[base][1].get(base, {})
+    algorithm = build(f"{base}+s_ppo", {base: {**own, "clip_low": 0.05, "clip_high": 0.05}})
     batch = properties.batch_of(algorithm, properties.episodes())
     inputs = batch.inputs(batch.by_episode())
     found = properties.everything(algorithm, batch, [inputs])

@@ -142,6 +142,11 @@ class PolicyMethod(Algorithm[ConfigT]):
         """True if the loss has weights of the trainer's policy over the sampler's besides its ratios."""
         return False
 
+    @property
+    def changes_policy_loss(self) -> bool:
+        """True if a modifier has changed the policy loss or what it is computed from."""
+        return False
+
     def without_entropy_bonus(self) -> Self:
         """Return the method without an entropy bonus, for modifiers with their own."""
         return self
@@ -203,7 +208,7 @@ class ClippedMethod(PolicyMethod[ClippedConfigT]):
         """Return the policy term, the terms that have a weight, and the metrics."""
         surrogate = self.surrogate(inputs)
         terms = {"policy": Term(surrogate.policy.loss, self.normalisation)}
-        metrics = _policy_metrics(surrogate, self.ratio_level.over)
+        metrics = policy_metrics(surrogate, self.ratio_level.over)
         if inputs.entropy is not None:
             entropy = sampled(inputs.entropy, inputs)
             metrics["entropy"] = Term(entropy.detach(), "token")
@@ -217,7 +222,7 @@ class ClippedMethod(PolicyMethod[ClippedConfigT]):
         return LossOutput(terms, metrics)
 
 
-def _policy_metrics(surrogate: Surrogate, over: str) -> dict[str, Term]:
+def policy_metrics(surrogate: Surrogate, over: str) -> dict[str, Term]:
     """Return the metrics of a policy loss: clip fractions and mean ratio, and the k1 estimate of new against old."""
     policy, ratio = surrogate.policy, surrogate.ratio.detach()
     return {

@@ -89,6 +89,11 @@ class SamplerCorrection(Modifier[CorrectionConfigT]):
         """True if this or the base gives weights."""
         return self.gives_weights or self.base.weighs_sampler
 
+    @property
+    def changes_policy_loss(self) -> bool:
+        """True: tokens are weighted or masked."""
+        return True
+
     @abstractmethod
     def correction(self, gaps: Tensor, table: TurnTable) -> Correction:
         """Return weights and masks.

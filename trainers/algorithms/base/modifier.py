@@ -81,6 +81,11 @@ class Modifier(PolicyMethod[ConfigT]):
         """Loss of the base method."""
         return self.base.weighs_sampler
 
+    @property
+    def changes_policy_loss(self) -> bool:
+        """True if this or the base changes the policy loss."""
+        return self.base.changes_policy_loss
+
     def surrogate(self, inputs: LossInputs) -> Surrogate:
         """Return the base's per-token policy loss."""
         return self.base.surrogate(inputs)

@@ -99,6 +99,7 @@ _TOKEN_RATIO = Step(
 _CRITIC = (_BOOTSTRAP, WHITENED, LENGTH)
 OUTCOME = (_ALWAYS_SCALED, LENGTH)
 _CORRECTION = "For a sampler that differs from the trainer, see [samplers](README.md#expected-gradients)."
+_FIRST = "At the first update of a batch all ratios are 1, and nothing is masked or weighted."
 
 CASES: dict[str, Case] = {
     "a3po": Case("biased", OUTCOME),
@@ -122,6 +123,7 @@ CASES: dict[str, Case] = {
     ),
     "dr_grpo": Case("proportional", note="The factor is (G - 1) / G over `constant`."),
     "dr_mas": Case("biased", (PENALTY, SCALED, LENGTH)),
+    "dppo": Case("unbiased", base="rloo", note=_FIRST),
     "epo": Case(
         "biased", (Step(ENTROPY.reason, {"coefficient": 0.0}),), weights={"entropy": "coefficient"}, base="rloo"
     ),
@@ -142,6 +144,11 @@ CASES: dict[str, Case] = {
     "hgpo": Case("biased", (DIVERGENCE, PENALTY, _CENTRED, LENGTH, Step(_ANCHORS, rules=("is_single",)))),
     "icepop": Case("unbiased", base="rloo", note=_CORRECTION),
     "mappo": Case("biased", (ENTROPY, DISCOUNT, _DECAY, *_CRITIC), discount="gamma"),
+    "maxrl": Case(
+        "biased",
+        (Step("division by the group's mean return, which depends on the actions", rules=("is_binary",)), LENGTH),
+        note="The paper's objective is the log of the success rate.",
+    ),
     "mis": Case("unbiased", base="rloo", note=_CORRECTION),
     "mmd": Case(
         "biased",
@@ -184,6 +191,7 @@ CASES: dict[str, Case] = {
     "turn_is": Case("biased", (_TOKEN_RATIO,), base="ppo"),
     "turn_ppo": Case("biased", (DIVERGENCE, DISCOUNT, _DECAY, *_CRITIC), discount="gamma"),
     "vc_ppo": Case("biased", (_DECAY, *_CRITIC)),
+    "vespo": Case("unbiased", base="rloo", note=_FIRST),
     "vine_ppo": Case(
         "biased",
         (DIVERGENCE, WHITENED, LENGTH),
