@@ -169,6 +169,21 @@ class Agent(ABC):
                 "whole episodes."
             )
 
+    def follow(self, request: Request, action: str, completion: str = "") -> Decision:
+        """Remember a turn that was decided elsewhere as if this agent had decided it, and return the decision.
+
+        Args:
+            request: What the agent would have been asked.
+            action: The action that was taken.
+            completion: The text that it was taken from; empty if it came from no model.
+
+        Raises:
+            ConfigError: This kind of agent cannot take over turns.
+        """
+        raise ConfigError(
+            f"{type(self).__name__} cannot continue recorded episodes: define follow(), or play whole episodes."
+        )
+
     def forget(self, episode: int) -> None:  # noqa: B027
         """Forget an episode that has ended."""
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from turngym.benchmarks.evaluation.comparison import Comparison, compare
     from turngym.benchmarks.evaluation.evaluate import evaluate
     from turngym.benchmarks.evaluation.records import Evaluation
+    from turngym.benchmarks.evaluation.states import recorded_states
     from turngym.benchmarks.evaluation.submission import Submission, load_submission
     from turngym.benchmarks.exports import export
     from turngym.benchmarks.leaderboard.entries import Entry, read_entries
@@ -29,6 +30,7 @@ else:
             "turngym.benchmarks.evaluation.comparison": ("Comparison", "compare"),
             "turngym.benchmarks.evaluation.evaluate": ("evaluate",),
             "turngym.benchmarks.evaluation.records": ("Evaluation",),
+            "turngym.benchmarks.evaluation.states": ("recorded_states",),
             "turngym.benchmarks.evaluation.submission": ("Submission", "load_submission"),
             "turngym.benchmarks.exports": ("export",),
             "turngym.benchmarks.leaderboard.entries": ("Entry", "read_entries"),
@@ -60,5 +62,6 @@ __all__ = [
     "load_submission",
     "play_tournament",
     "read_entries",
+    "recorded_states",
     "verify_submission",
 ]

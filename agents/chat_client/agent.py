@@ -203,6 +203,13 @@ class ServerAgent(EagerAgent, ChatModel):
         """Return the messages that ``request`` is answered from, images included."""
         return self.prompts.messages(request)
 
+    def follow(self, request: Request, action: str, completion: str = "") -> Decision:
+        """Remember a turn that was decided elsewhere."""
+        text = self.format_of(request).written(action, completion, self.thinking)
+        self.messages(request)
+        self.prompts.remember(request, text, action)
+        return Decision(action, text, usage=Usage())
+
     def forget(self, episode: int) -> None:
         """Drop the memory of an episode."""
         self.prompts.forget(episode)

@@ -211,6 +211,16 @@ class ModelAgent(Agent, ChatModel):
         ]
         self._memories[episode] = Memory(past, turns[-1].prompt_ids + turns[-1].completion_ids if turns else ())
 
+    def follow(self, request: Request, action: str, completion: str = "") -> Decision:
+        """Remember a turn that was decided elsewhere, written in the format of this agent if it is in another one."""
+        [prompt] = build_each([request], self.next_prompt)
+        if isinstance(prompt, Decision):
+            return prompt
+        text = self.format_of(request).written(action, completion, self.thinking)
+        ids = (*self.builder.answer(text), int(self.model.tokenizer.eos_token_id))
+        self.remember(request, action, text, prompt, ids)
+        return Decision(action, text, prompt, ids, (0.0,) * len(ids), pictures=self.pictures_of(request))
+
     def forget(self, episode: int) -> None:
         """Drop the memory of an episode."""
         self._memories.pop(episode, None)

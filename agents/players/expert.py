@@ -44,6 +44,10 @@ class ExpertAgent(Agent):
     def recall(self, episode: int, turns: Sequence[Turn]) -> None:
         """Do nothing: the environments' solvers know the state."""
 
+    def follow(self, request: Request, action: str, completion: str = "") -> Decision:
+        """Return the decision: the environments' solvers know the state."""
+        return Decision(action, completion)
+
 
 @AGENTS.register("expert")
 def make(argument: str, settings: AgentSettings) -> ExpertAgent:

@@ -25,14 +25,23 @@ class HumanAgent(Agent):
         """Ask for one action for each request, one after another."""
         return [Decision(self._ask(request)) for request in requests]
 
+    def follow(self, request: Request, action: str, completion: str = "") -> Decision:
+        """Show a turn that was decided elsewhere."""
+        self._show(request)
+        self.console.print(f"action> {action}", markup=False, highlight=False)
+        return Decision(action, completion)
+
     def _ask(self, request: Request) -> str:
+        self._show(request)
+        return self.read("action> ")
+
+    def _show(self, request: Request) -> None:
         if request.turn == 0:
             self.console.print(request.instructions, style="dim", markup=False)
         self.console.rule(f"turn {request.turn + 1}")
         self.console.print(request.observation, markup=False, highlight=False)
         if request.info["legal_actions"]:
             self.console.print("Legal: " + ", ".join(request.info["legal_actions"]), style="cyan", markup=False)
-        return self.read("action> ")
 
 
 @AGENTS.register("human")

@@ -28,6 +28,10 @@ class RandomAgent(Agent):
     def recall(self, episode: int, turns: Sequence[Turn]) -> None:
         """Do nothing: chance has no memory."""
 
+    def follow(self, request: Request, action: str, completion: str = "") -> Decision:
+        """Return the decision: chance has no memory."""
+        return Decision(action, completion)
+
     def _draw(self, request: Request) -> str:
         generator = stream("random agent", self.seed, request.episode, request.turn)
         legal = request.info["legal_actions"]

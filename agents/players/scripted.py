@@ -21,6 +21,10 @@ class ScriptedAgent(Agent):
             raise ConfigError("a scripted agent needs at least one action, got none: pass scripted:up,left,...")
         self.actions = tuple(actions)
 
+    def follow(self, request: Request, action: str, completion: str = "") -> Decision:
+        """Return the decision: the script goes by the number of the turn."""
+        return Decision(action, completion)
+
     def act(self, requests: Sequence[Request]) -> list[Decision]:
         """Return the script's entry for each request."""
         return [Decision(self.actions[min(request.turn, len(self.actions) - 1)]) for request in requests]

@@ -37,11 +37,20 @@ class Conductor:
         """Forget an episode."""
         self._memories.pop(episode, None)
 
-    def turn(self, request: Request) -> Generator[Ask, Reply, Decision]:
-        """Play a turn: yield calls, be sent their answers, and return the decision."""
+    def follow(self, request: Request, action: str, completion: str) -> Decision:
+        """Remember a turn that was decided elsewhere."""
+        text = self.model.format_of(request).written(action, completion, self.model.thinking)
+        self._memory_of(request).turns.append(ChatTurn(Scene(request, self.model).shown, text, action))
+        return Decision(action, text)
+
+    def _memory_of(self, request: Request) -> EpisodeMemory:
         if request.turn == 0:  # an episode that broke starts again
             self._memories[request.episode] = EpisodeMemory(tries=self._tries.get(request.episode, ()))
-        memory = self._memories.setdefault(request.episode, EpisodeMemory())
+        return self._memories.setdefault(request.episode, EpisodeMemory())
+
+    def turn(self, request: Request) -> Generator[Ask, Reply, Decision]:
+        """Play a turn: yield calls, be sent their answers, and return the decision."""
+        memory = self._memory_of(request)
         scene = Scene(request, self.model)
         remembered = vars(memory).copy()
         script = self.style.turn(memory, scene)
@@ -112,6 +121,10 @@ class StyledAgent(Agent):
             go_on = partial(_sent, turns, answers)
             steps.update(zip(order, build_each([requests[i] for i in order], go_on), strict=True))
         return [step for step in steps.values() if isinstance(step, Decision)]
+
+    def follow(self, request: Request, action: str, completion: str = "") -> Decision:
+        """Remember a turn that was decided elsewhere."""
+        return self.conductor.follow(request, action, completion)
 
     def remind(self, episode: int, tries: Sequence[Try]) -> None:
         """Record the earlier attempts at the task of an episode that has not started."""

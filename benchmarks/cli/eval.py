@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from tyro.conf import Positional
+from tyro.conf import Positional, arg
 
 from turngym.agents.core import Agent
 from turngym.agents.players import AgentSettings, make_agent, settings_for
@@ -18,13 +18,23 @@ from turngym.agents.prompting.styles import make_style
 from turngym.agents.verifiers import make_verifier
 from turngym.benchmarks.cli.options.config_file import options_kept
 from turngym.benchmarks.cli.options.own_data import with_data
-from turngym.benchmarks.cli.options.parsing import Pairs, Specs, as_pairs, find_env, key_values, make_text_env, parse
+from turngym.benchmarks.cli.options.parsing import (
+    Pairs,
+    Specs,
+    as_pairs,
+    find_env,
+    key_values,
+    make_text_env,
+    parse,
+    with_target,
+)
 from turngym.benchmarks.cli.options.prompts import prompt_settings
 from turngym.benchmarks.cli.options.trained_models import environment_as_trained, tell
 from turngym.benchmarks.cli.terminal.evaluation import LiveTable, remarks, require_answers, results_tables, show_retries
 from turngym.benchmarks.evaluation.evaluate import evaluate
 from turngym.benchmarks.evaluation.folder import require_free
 from turngym.benchmarks.evaluation.records import Evaluation, results
+from turngym.benchmarks.evaluation.states import States, recorded_states, remark
 from turngym.benchmarks.suites import SUITES, Suite, find_suite, single_suite
 from turngym.errors import ConfigError, ServerDown
 from turngym.terminal.console import Console
@@ -38,7 +48,7 @@ USES_OWN_MODULES = True
 SHOWN = {
     "Task": ("--option", "--wrapper", "--split", "--data", "--reward", "--tools"),
     "Agent": ("--agent", "--temperature", "--max-new-tokens", "--format", "--prompt", "--server"),
-    "Episodes": ("--episodes", "--repeats", "--seed", "--num-envs", "--baselines", "--time-budget"),
+    "Episodes": ("--episodes", "--from", "--repeats", "--seed", "--num-envs", "--baselines", "--time-budget"),
     "Results": ("--out", "--resume", "--config", "--json"),
 }
 """Options in ``--help``."""
@@ -53,6 +63,8 @@ class Arguments:
             --data.
         agent: Agent: random, expert, scripted:ACTION,ACTION, hf:PATH_OR_NAME, vllm:PATH_OR_NAME, openai:MODEL@URL for a
             server, or a custom agent as `path/to/file.py:Class` or `module:Class`.
+        start: Recorded states to continue from instead of new episodes: FOLDER@TURN or FOLDER:EPISODE@TURN, such as
+            runs/base@50%; see docs/concepts/snapshots.md.
         data: Questions to use instead of an environment: a file (JSON Lines) or hf:NAME; see docs/how-to/questions.md.
         reward: Reward of an answer to --data: auto, exact, numeric, math, ... or a function `path/to/file.py:function`.
         tools: Tools for --data: python, and functions `path/to/file.py:function`.
@@ -102,6 +114,7 @@ class Arguments:
 
     target: Positional[str]
     agent: str
+    start: Annotated[str, arg(name="from")] = ""
     data: str = ""
     reward: str = ""
     tools: tuple[str, ...] = ()
@@ -138,12 +151,12 @@ class Arguments:
 
 def main(argv: Sequence[str]) -> int:
     """Evaluate, print a table, and write the folder if one was asked for."""
-    found = parse(Arguments, with_data(argv), "eval", SHOWN)
+    found = parse(Arguments, with_target(with_data(argv)), "eval", SHOWN)
     arguments = asked = dataclasses.replace(found, data="", reward="", tools=())  # they have become options
     _check_numbers(arguments)
     if arguments.out is not None and not arguments.resume:
         require_free(arguments.out)
-    known = find_suite(arguments.target)
+    known = recorded_states(arguments.start) if arguments.start else find_suite(arguments.target)
     arguments = _as_trained(arguments) if known is None else arguments
     suite = _chosen_suite(arguments, known)
     settings = agent_settings(arguments)
@@ -154,6 +167,8 @@ def main(argv: Sequence[str]) -> int:
         agent.prepare()
     show_retries(agent)
     console = Console(highlight=False, quiet=arguments.json)
+    if isinstance(suite, States) and (left_out := remark(suite)):
+        console.print(left_out, markup=False)
     if prompts_text := getattr(agent, "prompts_text", ""):
         console.print(f"prompts show {prompts_text}", markup=False, soft_wrap=True)
     with options_kept(arguments.out, asked):
@@ -169,7 +184,9 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _played(suite: Suite, agent: Agent, settings: AgentSettings, arguments: Arguments, console: Console) -> Evaluation:
+def _played(
+    suite: Suite | States, agent: Agent, settings: AgentSettings, arguments: Arguments, console: Console
+) -> Evaluation:
     """Return the evaluation, with its progress on the console."""
     repeats = arguments.best_of or arguments.repeats
     is_silent = arguments.agent.partition(":")[0] == "human"
@@ -256,13 +273,20 @@ def _as_trained(arguments: Arguments) -> Arguments:
     return dataclasses.replace(arguments, option=as_pairs(options), wrapper=wrappers)
 
 
-def _chosen_suite(arguments: Arguments, suite: Suite | None) -> Suite:
+def _chosen_suite(arguments: Arguments, suite: Suite | States | None) -> Suite | States:
     """Return the suite that was asked for, or one that holds a single environment.
 
     Raises:
         UnknownName: There is neither a suite nor an environment of that name.
         ConfigError: An option is wrong, or belongs to an environment where a suite was asked for.
     """
+    if isinstance(suite, States):
+        if arguments.target or arguments.option or arguments.wrapper or arguments.split != "test":
+            raise ConfigError(
+                f"--from {arguments.start} has the environment and its options in its folder: leave out the target, "
+                "--option, --wrapper and --split."
+            )
+        return suite
     if suite is not None:
         if arguments.option or arguments.wrapper or arguments.split != "test":
             raise ConfigError(

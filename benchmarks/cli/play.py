@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
-from tyro.conf import Positional
+from tyro.conf import Positional, arg
 
 from turngym.agents.core import Agent, Decision, Request
 from turngym.agents.players import make_agent
 from turngym.benchmarks.cli import eval as evaluation
-from turngym.benchmarks.cli.options.parsing import Pairs, Specs, key_values, parse, text_env_maker
+from turngym.benchmarks.cli.options.parsing import Pairs, Specs, key_values, parse, text_env_maker, with_target
 from turngym.benchmarks.cli.options.trained_models import environment_as_trained, tell
 from turngym.benchmarks.cli.terminal.play_commands import Table
 from turngym.benchmarks.cli.terminal.play_screen import Screen
 from turngym.benchmarks.cli.terminal.play_session import Left, NoSuchCommand, Session
+from turngym.benchmarks.evaluation.states import State, recorded_states
 from turngym.errors import ConfigError, TurngymError
 from turngym.terminal.console import Console
 
@@ -37,6 +39,7 @@ class Arguments:
 
     Args:
         env: Id of the environment, `module:id`, `module:Class` or `path/to/file.py:Class`.
+        start: Recorded state to continue from: FOLDER:EPISODE@TURN, with the environment of the folder.
         option: Environment option, such as max_turns=20.
         wrapper: Wrapper, such as history:k=4; the first is innermost.
         seed: Seed of the task; random by default, and shown.
@@ -55,6 +58,7 @@ class Arguments:
     """
 
     env: Positional[str]
+    start: Annotated[str, arg(name="from")] = ""
     option: Pairs = ()
     wrapper: Specs = ()
     seed: int | None = None
@@ -73,13 +77,10 @@ class Arguments:
 
 def main(argv: Sequence[str]) -> int:
     """Play; quitting early is not an error."""
-    arguments = parse(Arguments, argv, "play")
+    arguments = parse(Arguments, with_target(argv), "play")
     if arguments.save is not None and arguments.save.exists():
         raise ConfigError(f"{arguments.save} exists already: pass another file as --save.")
-    options = key_values(arguments.option, "--option")
-    if arguments.split is not None:
-        options = {"split": arguments.split, **options}
-    options, wrappers = environment_as_trained(arguments.agent, arguments.env, options, arguments.wrapper)
+    arguments, options, wrappers, start = _continued(arguments) if arguments.start else _begun(arguments)
     seed = fresh_seed() if arguments.seed is None else arguments.seed
     agent = watched(arguments, seed, options, wrappers)
     maker = text_env_maker(arguments.env, options, wrappers)
@@ -89,7 +90,7 @@ def main(argv: Sequence[str]) -> int:
     if _has_picture(env) and _shows_pictures(console, arguments.picture):
         env.close()
         env = maker(render_mode="rgb_array")
-    session, screen = Session(env, maker, seed), Screen(console)
+    session, screen = Session(env, maker, seed, start=start), Screen(console)
     try:
         if arguments.agent == _HUMAN:
             play(session, screen, typed(session, screen))
@@ -101,6 +102,31 @@ def main(argv: Sequence[str]) -> int:
     finally:
         env.close()
     return 0
+
+
+_Game: TypeAlias = tuple[Arguments, dict[str, Any], Sequence[str], State | None]
+"""Arguments, options of the environment, wrappers, and the recorded state to continue from."""
+
+
+def _begun(arguments: Arguments) -> _Game:
+    options = key_values(arguments.option, "--option")
+    if arguments.split is not None:
+        options = {"split": arguments.split, **options}
+    return arguments, *environment_as_trained(arguments.agent, arguments.env, options, arguments.wrapper), None
+
+
+def _continued(arguments: Arguments) -> _Game:
+    if arguments.env or arguments.option or arguments.wrapper or arguments.split or arguments.seed is not None:
+        raise ConfigError(
+            f"--from {arguments.start} has the environment, its options and the seed in its folder: leave out the "
+            "environment, --option, --wrapper, --split and --seed."
+        )
+    found = recorded_states(arguments.start)
+    if len(found) != 1:
+        raise ConfigError(f"{arguments.start} names {len(found)} states: name one, as in FOLDER:TASK.ATTEMPT@TURN.")
+    [entry], [[state]] = found.suite.entries, found.states.values()
+    arguments = dataclasses.replace(arguments, env=entry.env_id, seed=state.seed)
+    return arguments, entry.env_kwargs, entry.wrappers, state
 
 
 def _forgive_odd_bytes() -> None:
@@ -178,14 +204,13 @@ def watch(session: Session, screen: Screen, agent: Agent | None) -> None:
     Raises:
         TurngymError: The agent gave no answer.
     """
+    if agent is not None:
+        session.follow = lambda turn: _answered(agent.follow(_request(session), turn.action, turn.completion), session)
     session.begin()
     screen.opening(session, is_interactive=False)
     while not session.is_over:
-        turn = len(session.turns)
-        request = Request(0, 0, turn, session.text, session.info, session.env.instructions)
-        decision = Decision(session.hint()) if agent is None else agent.act([request])[0]
-        if why := decision.fault or decision.too_long:
-            raise TurngymError(f"the agent gave no answer in turn {turn + 1}: {why.rstrip('.')}.")
+        decision = Decision(session.hint()) if agent is None else agent.act([_request(session)])[0]
+        _answered(decision, session)
         if decision.completion and decision.completion != decision.action:
             screen.completion(decision.completion)
         action = decision.action
@@ -193,6 +218,15 @@ def watch(session: Session, screen: Screen, agent: Agent | None) -> None:
         session.take(action)
         screen.turn(session)
         screen.state(session, is_interactive=False)
+
+
+def _request(session: Session) -> Request:
+    return Request(0, 0, len(session.turns), session.text, session.info, session.env.instructions)
+
+
+def _answered(decision: Decision, session: Session) -> None:
+    if why := decision.fault or decision.too_long:
+        raise TurngymError(f"the agent gave no answer in turn {len(session.turns) + 1}: {why.rstrip('.')}.")
 
 
 def typed(session: Session, screen: Screen) -> Callable[[str], str]:

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from turngym.agents.intervals import (
     FEWEST_BLOCKS,
@@ -198,11 +198,11 @@ def _require_same_tasks(first: Submission, second: Submission) -> None:
     for label, each in ours.items():
         if each["ruleset_hash"] != other[label]["ruleset_hash"]:
             raise _refusal(first, second, f"{label} had other rules (its ruleset hash differs)")
-        seeds = [{row["seed"] for row in side.of(label)} for side in (first, second)]
-        if seeds[0] != seeds[1]:
-            counts = f"{len(seeds[0])} and {len(seeds[1])} tasks, {len(seeds[0] & seeds[1])} of them the same"
+        tasks = [set(map(_task_of, side.of(label))) for side in (first, second)]
+        if tasks[0] != tasks[1]:
+            counts = f"{len(tasks[0])} and {len(tasks[1])} tasks, {len(tasks[0] & tasks[1])} of them the same"
             raise _refusal(first, second, f"{label} has {counts}")
-        if not seeds[0]:
+        if not tasks[0]:
             raise _refusal(first, second, f"{label} has no episode")
 
 
@@ -237,11 +237,11 @@ def _prompting(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _difference(first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str, Any]], metric: str) -> Difference:
     """Pair the episodes of one environment by their task."""
-    blocks = {row["seed"]: row["block_id"] for row in first}
+    blocks = {_task_of(row): row["block_id"] for row in first}
     found: dict[str, tuple[list[float], list[float]]] = {}
     for name, column in METRICS.items():
         sides = [_by_task(rows, column) for rows in (first, second)]
-        found[name] = [sides[0][seed] for seed in blocks], [sides[1][seed] for seed in blocks]
+        found[name] = [sides[0][task] for task in blocks], [sides[1][task] for task in blocks]
     changes = [b - a for a, b in zip(*found[metric], strict=True)]
     owners = list(blocks.values())
     return Difference(
@@ -257,12 +257,20 @@ def _difference(first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str
     )
 
 
-def _by_task(rows: Sequence[Mapping[str, Any]], field: str) -> dict[int, float]:
-    """Return seed -> mean of a field over the attempts at that task."""
-    values: dict[int, list[float]] = {}
+_Task: TypeAlias = tuple[int, str]
+"""Seed, and the recorded state that an episode continues; empty if it begins with a reset."""
+
+
+def _task_of(row: Mapping[str, Any]) -> _Task:
+    return row["seed"], row["state"]["sha256"] if "state" in row else ""
+
+
+def _by_task(rows: Sequence[Mapping[str, Any]], field: str) -> dict[_Task, float]:
+    """Return task -> mean of a field over the attempts at it."""
+    values: dict[_Task, list[float]] = {}
     for row in rows:
-        values.setdefault(row["seed"], []).append(float(row[field]))
-    return {seed: float_sum(found) / len(found) for seed, found in values.items()}
+        values.setdefault(_task_of(row), []).append(float(row[field]))
+    return {task: float_sum(found) / len(found) for task, found in values.items()}
 
 
 def _overall(parts: Sequence[Difference]) -> Difference:

@@ -17,6 +17,7 @@ from turngym.agents.verifiers import Verifier, make_verifier
 from turngym.benchmarks.evaluation.plan import Execution, make_plan
 from turngym.benchmarks.evaluation.records import Evaluation
 from turngym.benchmarks.evaluation.run import EvaluationRun, Watcher
+from turngym.benchmarks.evaluation.states import States
 from turngym.benchmarks.suites import SUITES, Suite, find_suite, single_suite
 from turngym.display import data_frame
 from turngym.envs.own import find_spec
@@ -46,7 +47,7 @@ class _Call(Options):
 
 
 def evaluate(
-    target: str | Suite,
+    target: str | Suite | States,
     agent: str | Agent,
     *,
     episodes: int | None = None,
@@ -71,7 +72,8 @@ def evaluate(
 
     Args:
         target: A suite or its name, or an environment: its id, ``"module:id"``, ``"module:Class"`` or
-            ``"path/to/file.py:Class"``.
+            ``"path/to/file.py:Class"``. Or states of recorded episodes, from
+            :func:`~turngym.benchmarks.evaluation.states.recorded_states`, to play on from.
         agent: The agent, or what ``turngym eval --agent`` takes: ``"random"``, ``"hf:PATH"``, ``"openai:MODEL@URL"``.
         episodes: Episodes per environment, on distinct tasks (default: the suite's number, or up to 100).
         options: Options of the environment; the split is ``"test"`` unless given. A suite has its own.
@@ -217,12 +219,17 @@ def _named(target: object) -> str:
 
 
 def _suite(
-    target: str | Suite, episodes: int | None, options: Mapping[str, Any] | None, wrappers: Sequence[str], seed: int
-) -> Suite:
-    suite = target if isinstance(target, Suite) else find_suite(_named(target))
+    target: str | Suite | States,
+    episodes: int | None,
+    options: Mapping[str, Any] | None,
+    wrappers: Sequence[str],
+    seed: int,
+) -> Suite | States:
+    suite = target if isinstance(target, Suite | States) else find_suite(_named(target))
     if suite is None:
         env_id = find_spec(_named(target), SUITES, "suite or environment").id
         return single_suite(env_id, {"split": "test", **(options or {})}, tuple(wrappers), episodes, seed)
     if options or wrappers:
-        raise ConfigError(f"the suite {suite.name!r} has its own options and wrappers: leave yours out.")
+        name = suite.suite.name if isinstance(suite, States) else suite.name
+        raise ConfigError(f"the suite {name!r} has its own options and wrappers: leave yours out.")
     return suite

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from turngym.agents.core import Agent
+from turngym.agents.episodes.continuing import Continuing
 from turngym.agents.episodes.evaluate import open_vector, play_all, summarise_records
 from turngym.agents.episodes.rollout import Schedule
 from turngym.agents.players.styled import learns_between_tries
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.agents.usage import Usage, total
 from turngym.benchmarks.evaluation.folder import Key
+from turngym.benchmarks.evaluation.states import State, States
 from turngym.benchmarks.evaluation.tries import ReadTranscript, remind, require_tries
 from turngym.benchmarks.suites import Suite, SuiteEntry, SuiteResult
 from turngym.errors import ConfigError
@@ -26,15 +28,22 @@ class Plan:
         suite: The suite.
         seeds: The seeds of each entry, from :meth:`SuiteEntry.find_seeds`.
         repeats: Attempts at each task.
+        states: Label of an entry -> where each of its tasks begins; empty where episodes begin with a reset.
     """
 
     suite: Suite
     seeds: tuple[tuple[int, ...], ...]
     repeats: int = 1
+    states: Mapping[str, Sequence[State]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.repeats < 1:
             raise ConfigError(f"an evaluation has at least 1 attempt at each task, got {self.repeats}.")
+
+    def state(self, key: Key) -> State | None:
+        """Return the recorded state that an episode continues; None if it begins with a reset."""
+        label, task, _ = key
+        return self.states[label][task] if self.states else None
 
     def entries(self) -> Iterator[tuple[SuiteEntry, tuple[int, ...]]]:
         """Yield each entry with its seeds."""
@@ -74,13 +83,13 @@ class Execution:
     schedule: Schedule = "lockstep"
 
 
-def make_plan(suite: Suite, episodes: int | None = None, repeats: int = 1, backend: str = "sync") -> Plan:
-    """Return which episodes of a suite are played.
+def make_plan(suite: Suite | States, episodes: int | None = None, repeats: int = 1, backend: str = "sync") -> Plan:
+    """Return which episodes of a suite are played, or which recorded states are continued.
 
     An environment with a single instance is played as often as episodes were asked for.
 
     Args:
-        suite: The suite.
+        suite: The suite, or the states.
         episodes: Episodes of each environment; the suite's number unless given.
         repeats: Attempts at each task.
         backend: Backend of the vector that looks for the tasks.
@@ -88,6 +97,9 @@ def make_plan(suite: Suite, episodes: int | None = None, repeats: int = 1, backe
     Raises:
         ConfigError: There are fewer instances than episodes asked for, and more than one.
     """
+    if isinstance(suite, States):
+        seeds = tuple(entry.find_seeds(episodes) for entry in suite.suite.entries)
+        return Plan(suite.suite, seeds, repeats, suite.states)
     try:
         return Plan(suite, tuple(entry.find_seeds(episodes, backend) for entry in suite.entries), repeats)
     except ConfigError:
@@ -136,9 +148,18 @@ def play_plan(
         if may_begin is not None and not may_begin():
             return
 
+        starts = {number: state for number, (key, _) in waiting.items() if (state := plan.state(key)) is not None}
+        beginnings = {number: state.beginning for number, state in starts.items()}
+        player = Continuing(agent, beginnings) if beginnings else agent
+
         def tell(
-            trajectory: Trajectory, entry: SuiteEntry = entry, waiting: dict[int, tuple[Key, int]] = waiting
+            trajectory: Trajectory,
+            entry: SuiteEntry = entry,
+            waiting: dict[int, tuple[Key, int]] = waiting,
+            starts: Mapping[int, State] = starts,
         ) -> None:
+            if state := starts.get(trajectory.spec.episode):
+                state.require_reached(trajectory)
             on_episode(entry, waiting[trajectory.spec.episode][0], trajectory)
 
         num_envs = min(execution.num_envs, len(waiting))
@@ -147,7 +168,7 @@ def play_plan(
                 if is_learning and transcript_of is not None:
                     for spec in specs:
                         remind(agent, waiting[spec.episode][0], spec.episode, transcript_of)
-                play_all(vector, agent, specs, execution.schedule, tell, may_begin)
+                play_all(vector, player, specs, execution.schedule, tell, may_begin)
                 if may_begin is not None and not may_begin():
                     break
 

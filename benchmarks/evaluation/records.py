@@ -149,6 +149,7 @@ def configuration(
             "wrappers": list(e.wrappers),
             "ruleset_hash": rules,
             "seeds": list(seeds),
+            **({"states": [state.as_json() for state in plan.states[e.label][: len(seeds)]]} if plan.states else {}),
         }
         for (e, seeds), rules in zip(plan.entries(), hashes, strict=True)
     ]

@@ -83,6 +83,7 @@ _EPISODE: Kinds = {
     "seat_map": dict,
     "started": str,
 }
+_STATE: Kinds = {"task": int, "attempt": int, "turn": int, "sha256": str}
 _TRANSCRIPT: Kinds = {
     "label": str,
     "task": int,
@@ -295,6 +296,8 @@ def _episode_problems(row: Any, place: str) -> Iterator[MalformedData]:
         yield MalformedData(place, "verifier must have a score, a number or null, and what was used, no number below 0")
     if not isinstance(row.get("in_order", True), bool):
         yield MalformedData(place, f"in_order must be true or false, got {str(row['in_order'])[:60]!r}")
+    if "state" in row:
+        yield from shape(row["state"], _STATE, f"{place}, state")
     if not all(isinstance(action, str) for action in row["actions"]):
         yield MalformedData(place, "actions must be texts")
 

@@ -182,6 +182,8 @@ def read_entry(folder: Path, check: Callable[[Path], Verification] | None = None
     empty = [label for label, found in rows.items() if not found]
     if empty:
         return LeftOut(folder, f"it has no episode of {empty[0]}: the evaluation was not finished.")
+    if any("state" in row for row in submission.episodes):
+        return LeftOut(folder, "its episodes continue recorded ones: no result for a leaderboard.")
     usage = total(Usage.from_json(seat) for row in submission.episodes for seat in row["seats"].values())
     if usage.is_unanswered:
         return LeftOut(folder, "the agent answered no turn, so there is no score.")

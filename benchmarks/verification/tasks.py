@@ -41,6 +41,9 @@ def suite_findings(submission: Submission) -> Iterator[Finding]:
     if submission.results["repeats"] != config["repeats"]:
         message = f"repeats is {submission.results['repeats']}, but config.json has {config['repeats']}"
         yield Finding("suite", "results.json", message)
+    if any("state" in row for row in submission.episodes):
+        yield Finding("suite", place, "its episodes continue recorded ones, whose turns this agent did not play")
+        return
     suite = _named_suite(config)
     if suite is None:
         message = f"no suite or environment named {name[:80]!r} is installed here. {nearest(name, SUITES)}"

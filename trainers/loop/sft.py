@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from turngym.agents.core import Agent, Decision, Request, build_each
+from turngym.agents.core import Agent, Decision, Request
 from turngym.agents.episodes.rollout import rollout
 from turngym.agents.models.agent import ModelAgent
 from turngym.agents.players.expert import GIVEN_UP, ExpertAgent
@@ -46,19 +46,8 @@ class DemonstrationAgent(Agent):
 
     def act(self, requests: Sequence[Request]) -> list[Decision]:
         """Return the solver's actions with the token ids of their completions."""
-        end = int(self.student.model.tokenizer.eos_token_id)
-        decisions = []
-        prompts = build_each(requests, self.student.next_prompt)
-        for request, prompt, decision in zip(requests, prompts, self.expert.act(requests), strict=True):
-            if isinstance(prompt, Decision):
-                decisions.append(prompt)
-                continue
-            text = self.student.format_of(request).write(decision.action)
-            ids = (*self.student.builder.answer(text), end)
-            self.student.remember(request, decision.action, text, prompt, ids)
-            shown = self.student.pictures_of(request)
-            decisions.append(Decision(decision.action, text, prompt, ids, (0.0,) * len(ids), pictures=shown))
-        return decisions
+        actions = [decision.action for decision in self.expert.act(requests)]
+        return [self.student.follow(request, action) for request, action in zip(requests, actions, strict=True)]
 
     def forget(self, episode: int) -> None:
         """Forget an episode, in student and expert."""

@@ -56,6 +56,14 @@ class ActionFormat:
             return action
         return f"(no action found: {self.instruction})" if self.instruction else "(no action found)"
 
+    def written(self, action: str, completion: str = "", thinking: Thinking = THINKING) -> str:
+        """Return a completion if this format reads the action in it, else the shortest one that contains the action.
+
+        >>> FORMATS["tag"].written("up", "Up: <action>up</action>"), FORMATS["tag"].written("up", "up")
+        ('Up: <action>up</action>', '<action>up</action>')
+        """
+        return completion if completion and self.action_of(completion, thinking) == action else self.write(action)
+
 
 def parse_tag(completion: str) -> str | None:
     """Return the content of the last ``<action>`` element; of nested elements, the inner one.

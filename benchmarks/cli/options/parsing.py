@@ -62,6 +62,15 @@ def parse(
     return cast("ArgumentsT", read_words(read, argv, groups))
 
 
+def with_target(words: Sequence[str]) -> list[str]:
+    """Return words with an empty target where ``--from`` names a folder that has the environment.
+
+    >>> with_target(["--from", "runs/base@5", "--agent", "random"])[:2], with_target(["--agent", "random"])
+    (['', '--from'], ['--agent', 'random'])
+    """
+    return ["", *words] if is_given(words, "from") and words[0].startswith("-") else list(words)
+
+
 def _from_file(kind: Any, file: Path, argv: Sequence[str], command: str) -> Any:
     """Return the options in a file, the defaults and what is missing, without lists that the command line sets."""
     hints = get_type_hints(kind, include_extras=True)

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from turngym.agents.episodes.continuing import Beginning, RecordedTurn
 from turngym.arithmetic import float_sum
+from turngym.benchmarks.evaluation.states import State
 from turngym.envs.core import TextEnv
 from turngym.envs.transcript import transcript
 from turngym.errors import ConfigError, SnapshotUnsupported, TurngymError
@@ -44,6 +46,8 @@ class Session:
         turns: Turns played, without undone ones.
         is_over: Whether the episode has ended.
         is_truncated: Whether the turn limit ended it.
+        start: Recorded state that the task of its seed is continued from.
+        follow: Called before each recorded turn on the way there.
     """
 
     env: TextEnv[Any] | TextWrapper
@@ -54,6 +58,8 @@ class Session:
     turns: list[Played] = field(default_factory=list)
     is_over: bool = False
     is_truncated: bool = False
+    start: State | None = None
+    follow: Callable[[RecordedTurn], None] = lambda turn: None
 
     @property
     def total(self) -> float:
@@ -66,10 +72,28 @@ class Session:
         return str(self.observation["text"] if isinstance(self.observation, Mapping) else self.observation)
 
     def begin(self, seed: int | None = None) -> None:
-        """Start the task of a seed, or the same one again."""
+        """Start the task of a seed, or the same one again, from the recorded state if it has one.
+
+        Raises:
+            TurngymError: The replay differs from the recorded episode.
+        """
         self.seed = self.seed if seed is None else seed
         self.observation, self.info = self.env.reset(seed=self.seed)
         self.turns, self.is_over, self.is_truncated = [], False, False
+        if self.start is not None and self.start.seed == self.seed:
+            for turn in self.start.beginning.turns:
+                self._require_recorded(self.start.beginning)
+                self.follow(turn)
+                self.take(turn.action)
+            self._require_recorded(self.start.beginning)
+
+    def _require_recorded(self, beginning: Beginning) -> None:
+        if self.is_over:
+            raise TurngymError(
+                f"the replay of {beginning.name} ends after turn {len(self.turns)}: the rules have changed since. "
+                "Record it again."
+            )
+        beginning.require_same(len(self.turns), self.text)
 
     def take(self, action: str) -> None:
         """Take a turn."""
@@ -85,7 +109,8 @@ class Session:
             return 0
         kept, snapshot = self.turns[:-count], self.turns[-count].before
         if snapshot is None:
-            self.begin()
+            self.observation, self.info = self.env.reset(seed=self.seed)
+            self.turns, self.is_over, self.is_truncated = [], False, False
             for turn in kept:
                 self.take(turn.action)
         else:
