@@ -26,7 +26,7 @@ NOT_IN_FILES = ("config", "resume", "json")
 """Options that concern a single call of a command."""
 _BYTE_ORDER_MARK = "\ufeff"
 _KINDS: Mapping[str, Kind] = {"train": "training run", "eval": "evaluation", "tournament": "tournament"}
-_LARGEST, _DEEPEST = 2**18, 32
+_LARGEST, _DEEPEST, _MOST_BITS = 2**18, 32, 1024
 _EXPONENT = re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+")
 _OLD_NUMBER = re.compile(r"[-+]?(0[0-9_]+|[0-9_]+(:[0-9_.]+)+)")
 """Octal and sexagesimal numbers of YAML 1.1: 010 would be 8, and 1:30 would be 90."""
@@ -121,6 +121,8 @@ def _require_plain(value: Any, name: str, owner: str) -> None:
             _require_plain(inner, f"{name}.{key}".removeprefix("."), owner)
     elif isinstance(value, str) and ("\0" in value or valid_text(value) != value):
         raise OptionError(name, f"must be text without NUL and lone surrogates, got {value[:60]!r}.", owner)
+    elif isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        raise OptionError(name, f"must be a number below 2**{_MOST_BITS}, got one of {value.bit_length()} bits.", owner)
     elif not isinstance(value, str | bool | int | float | None):
         raise OptionError(
             name, f"must be text, a number, true, false, a list or a table, got {value!r}: quote it for text.", owner

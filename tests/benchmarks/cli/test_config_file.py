@@ -113,6 +113,7 @@ def test_a_wrong_option_is_named_with_its_file(tmp_path: Path, content: dict[str
         ("run.yaml", "a: &x [1]\nb: *x", "aliases (*name) are not supported"),
         ("run.yaml", "env: !!python/object/apply:os.getcwd []", "could not determine a constructor"),
         ("run.json", "[" * 100_000, "run.json is no valid JSON: "),
+        ("run.yaml", "seed: 0x" + "f" * 20_000, "must be a number below 2**1024, got one of 80000 bits"),
         ("run.json", '{"seed": 1, "seed": 2}', "the key 'seed' is given twice"),
         ("run.yaml", "rollout: {groups: 1, groups: 2}", "the key 'groups' is given twice"),
         ("run.yaml", "seed: 010", "010 is another number in YAML 1.1 than in 1.2"),
