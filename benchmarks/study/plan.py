@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from turngym.arithmetic import is_finite
-from turngym.benchmarks.cli.options.config_file import as_words
+from turngym.benchmarks.cli.options.config_file import as_words, require_plain
 from turngym.errors import ConfigError, nearest
 from turngym.storage.bounded import require_file
 
@@ -123,6 +123,7 @@ def read_plan(path: Path) -> Plan:
         content = tomllib.loads(path.read_text("utf8"))
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path} cannot be read as the plan of a study ({error}): pass a TOML file.") from error
+    require_plain(content, "", str(path))
     return plan_of(path.stem, content)
 
 

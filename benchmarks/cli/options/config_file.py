@@ -88,7 +88,7 @@ def read_config(path: Path, command: str) -> dict[str, Any]:
     try:
         require_file(path, _LARGEST)
         content = readers[suffix](read_text(path).removeprefix(_BYTE_ORDER_MARK))
-        _require_plain(content, "", str(path))
+        require_plain(content, "", str(path))
     except OptionError:
         raise
     except OSError as error:
@@ -114,11 +114,11 @@ def _table(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
     return found
 
 
-def _require_plain(value: Any, name: str, owner: str) -> None:
+def require_plain(value: Any, name: str, owner: str) -> None:
     """Refuse a date, a set or bytes, which no option takes, and text that no file or process takes."""
     if isinstance(value, Mapping | list):
         for key, inner in value.items() if isinstance(value, Mapping) else enumerate(value, 1):
-            _require_plain(inner, f"{name}.{key}".removeprefix("."), owner)
+            require_plain(inner, f"{name}.{key}".removeprefix("."), owner)
     elif isinstance(value, str) and ("\0" in value or valid_text(value) != value):
         raise OptionError(name, f"must be text without NUL and lone surrogates, got {value[:60]!r}.", owner)
     elif isinstance(value, int) and value.bit_length() > _MOST_BITS:

@@ -93,3 +93,6 @@ def test_a_file_that_is_no_plan_is_refused(tmp_path: Path) -> None:
     for name in ("broken.toml", "absent.toml", "deep.toml", "pipe.toml"):
         with pytest.raises(ConfigError, match="cannot be read as the plan of a study"):
             read_plan(tmp_path / name)
+    (tmp_path / "huge.toml").write_text("effect = 0x" + "f" * 9_000)
+    with pytest.raises(ConfigError, match=r"effect of .*huge\.toml must be a number below"):
+        read_plan(tmp_path / "huge.toml")
