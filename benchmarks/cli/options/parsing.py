@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import inspect
 import json
 import types
@@ -18,7 +19,7 @@ from turngym.benchmarks.cli.options.config_file import checked, is_given, read_c
 from turngym.benchmarks.cli.options.help import Groups
 from turngym.benchmarks.cli.options.usage import read_words
 from turngym.envs.core import TextEnv
-from turngym.envs.own import find_spec
+from turngym.envs.own import FromFile, find_spec
 from turngym.envs.registration import NAMESPACE
 from turngym.envs.vector.slots.boundary import is_for_program
 from turngym.errors import ConfigError, error_text
@@ -280,13 +281,22 @@ def require_text_env(env_id: str) -> None:
     """Refuse a registered environment of another kind, as far as that can be told without making it.
 
     Raises:
-        ConfigError: It is no text environment.
+        ConfigError: It is no text environment, or its class is absent or incomplete.
     """
     creator: Any = gymnasium.spec(env_id).entry_point
     if isinstance(creator, str):
-        creator = gymnasium.envs.registration.load_env_creator(creator)
-    if isinstance(creator, type) and not issubclass(creator, TextEnv):
+        module, _, name = creator.partition(":")
+        creator = getattr(importlib.import_module(module), name, None)
+        if creator is None:
+            raise ConfigError(f"{env_id} cannot be made: the module {module} has no {name}.")
+    if isinstance(creator, FromFile):
+        creator = creator.creator
+    if not callable(creator) or (isinstance(creator, type) and not issubclass(creator, TextEnv)):
         raise ConfigError(_refusal(env_id))
+    if missing := sorted(getattr(creator, "__abstractmethods__", ())):
+        raise ConfigError(
+            f"{env_id} cannot be made: the class {creator.__name__} does not define {', '.join(missing)}."
+        )
 
 
 def _refusal(env_id: str) -> str:

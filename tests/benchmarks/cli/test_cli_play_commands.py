@@ -8,12 +8,15 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import gymnasium
 import numpy as np
 import pytest
 import warm
+from gymnasium.envs.registration import EnvSpec
 from rich.console import Console
 from sound_env import Sound
 
+from turngym.benchmarks.cli.options.parsing import make_text_env
 from turngym.benchmarks.cli.terminal.play_commands import COMMANDS
 from turngym.benchmarks.cli.terminal.play_screen import half_blocks, shrunk
 from turngym.benchmarks.cli.terminal.play_session import Session
@@ -279,3 +282,18 @@ def test_a_picture_is_made_to_fit_by_means_of_squares(height: int, width: int) -
     expected = picture[rows][:, columns].reshape(-1, 3).mean(axis=0).round()
     assert small[0, 0].tolist() == expected.tolist()
     assert len(half_blocks(picture, 64, 40).plain.splitlines()) == -(-len(small) // 2)
+
+
+@pytest.mark.parametrize(
+    ("entry_point", "message"),
+    [
+        ("turngym.envs.core:TextEnv", "TextEnv does not define apply_action"),
+        ("turngym.envs.core:Nope", r"the module turngym\.envs\.core has no Nope"),
+        ("turngym.envs.core:UNBOUNDED", "is no text environment of turngym"),
+    ],
+)
+def test_an_incomplete_class_is_named(entry_point: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = EnvSpec("mine/Broken-v0", entry_point)
+    monkeypatch.setitem(gymnasium.registry, spec.id, spec)
+    with pytest.raises(ConfigError, match=message):
+        make_text_env(spec.id, {})
