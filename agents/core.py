@@ -187,6 +187,10 @@ class Agent(ABC):
     def forget(self, episode: int) -> None:  # noqa: B027
         """Forget an episode that has ended."""
 
+    def room(self) -> int:
+        """Return how many episodes are better played at once, the others waiting; 0 for any number."""
+        return 0
+
     def details(self) -> dict[str, Any]:
         """Return what a reader of its results should know, as JSON-compatible data without secrets."""
         return {}

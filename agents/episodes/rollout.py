@@ -228,16 +228,17 @@ class Runner:
                 self.slots[slot].snapshot = state
 
     def act(self) -> None:
-        """Let the agent decide for every waiting slot, and send the actions."""
-        if not self.waiting:
+        """Let the agent decide for every waiting slot that it has room for, and send the actions."""
+        first = set(list(self.slots)[: self.agent.room() or None])  # in the order that they began
+        waiting = sorted(first.intersection(self.waiting))
+        if not waiting:
             return
-        waiting = sorted(self.waiting)
         self._save(waiting)
         asked = time.perf_counter()
         requests = [self.slots[slot].request(slot) for slot in waiting]
         decisions = self.agent.act(requests)
+        self.waiting = [slot for slot in self.waiting if slot not in first]
         self._send(requests, decisions, time.perf_counter() - asked)
-        self.waiting = []
 
     def act_eagerly(self, wait: bool) -> None:
         """Pass every waiting slot to the agent, and send the actions that are ready.

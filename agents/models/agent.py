@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from turngym.agents.sampling import Sampling, turn_uniforms
 from turngym.agents.trajectory import Turn
 from turngym.agents.usage import Usage
 from turngym.envs.parsing.thinking import Thinking
+from turngym.envs.vector import TextVectorEnv
 from turngym.wrappers.actions.action_format import AUTO, action_format
 
 
@@ -34,6 +36,8 @@ class ModelAgent(Agent, ChatModel):
         seed: Seed of the run; with iteration, episode and turn it fixes what is sampled.
         iteration: Number of the training iteration, part of the sampling key.
         context: Longest sequence, prompt and completion, that the model supports; 0 if unknown.
+        most_sequences: Takes a number of tokens, returns how many sequences of it the backend keeps from turn to turn;
+            None where none are kept.
     """
 
     def __init__(
@@ -46,6 +50,7 @@ class ModelAgent(Agent, ChatModel):
         seed: int = 0,
         iteration: int = 0,
         context: int = 0,
+        most_sequences: Callable[[int], int] | None = None,
     ) -> None:
         self.model = model
         self.generate = generate
@@ -57,6 +62,30 @@ class ModelAgent(Agent, ChatModel):
         self.iteration = iteration
         self.context = context
         self._memories: dict[int, Memory] = {}
+        self._most_sequences = most_sequences
+        self._turn_limit = self._start = self._growth = 0
+        """Of this rollout: turns of an episode at most, tokens after the first turn at most, and of each later one."""
+
+    def attach(self, vector: TextVectorEnv) -> None:
+        """Start a rollout, of whose lengths nothing but the limit on turns is known."""
+        self._turn_limit = self._start = self._growth = 0
+        if self._most_sequences is not None:
+            with suppress(Exception):  # environments of others may not have a limit
+                self._turn_limit = max(map(int, vector.call("max_turns")))
+
+    def room(self) -> int:
+        """Return how many episodes the backend keeps until they end: more would be computed again at every turn.
+
+        Until a second turn says how they grow, they are taken to become as long as any may be.
+        """
+        if self._most_sequences is None:
+            return 0
+        longest = self.prompt_limit + self.sampling.max_new_tokens
+        if self._turn_limit and self._growth:
+            ends = [len(each.ids) - len(each.turns) * self._growth for each in self._memories.values()]
+            expected = max([self._start - self._growth, *ends]) + self._turn_limit * self._growth
+            longest = min(longest, expected)
+        return self._most_sequences(longest)
 
     def act(self, requests: Sequence[Request]) -> list[Decision]:
         """Sample one completion for each request and parse the action in it."""
@@ -195,6 +224,11 @@ class ModelAgent(Agent, ChatModel):
             seen = shown_text(self.prompt, seen, request.info)
         said = remembered_text(self.prompt, action, completion, self.format_of(request).regions, self.thinking)
         memory.turns.append(PastTurn(seen, said, action, answer))
+        more = len(prompt) + len(answer) - len(memory.ids)
+        if memory.ids:
+            self._growth = max(self._growth, more)
+        else:
+            self._start = max(self._start, more)
         memory.ids = prompt + answer
 
     def recall(self, episode: int, turns: Sequence[Turn]) -> None:

@@ -72,6 +72,10 @@ class Sampler:
         """Counts of prompt tokens so far, by origin."""
         return self._counts if self._sessions is None else self._sessions.counts
 
+    def most_sequences(self, tokens: int) -> int:
+        """Return how many sequences of so many tokens are kept at once; 0 for any number."""
+        return 0 if self._sessions is None else max(self._sessions.store.most_rows(tokens), 1)
+
     def __call__(
         self, prompts: Sequence[Sequence[int]], uniforms: Sequence[NDArray[np.float64]], sampling: Sampling
     ) -> list[Completion]:

@@ -41,15 +41,18 @@ def transformers_agent(model: LanguageModel, settings: AgentSettings, iteration:
 
     prompt = PromptConfig.build("the prompt", settings.prompt)
     cache = int(settings.server.get(_CACHE, 0))
+    appends = prompt.mode == "conversation"
+    generate = model.generate or Sampler(model, cache, appends)
     return ModelAgent(
         model,
-        model.generate or Sampler(model, cache, appends=prompt.mode == "conversation"),
+        generate,
         prompt=prompt,
         sampling=Sampling(settings.temperature, settings.top_p, settings.max_new_tokens),
         format=settings.format,
         seed=settings.seed,
         iteration=iteration,
         context=model.context,
+        most_sequences=generate.most_sequences if appends and isinstance(generate, Sampler) else None,
     )
 
 
