@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from turngym.errors import ConfigError, MissingExtra
@@ -61,27 +61,38 @@ def make_optimizer(groups: Sequence[dict[str, Any]], config: UpdateConfig) -> to
     return found
 
 
-def adamw(groups: Sequence[dict[str, Any]], **settings: Any) -> torch.optim.AdamW:
+def adamw(params: Iterable[nn.Parameter] | Iterable[dict[str, Any]], **settings: Any) -> torch.optim.AdamW:
     """Return AdamW that updates each parameter with one kernel where it can.
 
     That kernel does not count that a parameter was written, so the count is raised here: samplers drop what they keep
     of former weights by it.
 
     Args:
-        groups: Groups of parameters.
+        params: Parameters, or groups of them, as torch's takes them.
         settings: As of torch's.
 
     Example:
         >>> weight = nn.Parameter(torch.ones(2))
         >>> weight.grad, before = torch.ones(2), weight._version
-        >>> _ = adamw([{"params": [weight]}]).step()
+        >>> _ = adamw([weight]).step()
         >>> weight._version > before
         True
     """
-    parameters = [parameter for group in groups for parameter in group["params"]]
-    found = torch.optim.AdamW(list(groups), **settings, fused=is_fusible(parameters))
-    found.register_step_post_hook(lambda *_: torch.autograd.graph.increment_version(parameters))
+    given: list[Any] = list(params)
+    is_grouped = not given or isinstance(given[0], Mapping)
+    groups = [dict(each) for each in given] if is_grouped else [{"params": given}]
+    for group in groups:
+        one = isinstance(group["params"], torch.Tensor)
+        group["params"] = [group["params"]] if one else list(group["params"])  # a generator can be read once
+    settings.setdefault("fused", is_fusible(each for group in groups for each in group["params"]))
+    found = torch.optim.AdamW(groups, **settings)
+    found.register_step_post_hook(_count_writes)
     return found
+
+
+def _count_writes(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+    for group in optimizer.param_groups:
+        torch.autograd.graph.increment_version(group["params"])
 
 
 def is_fusible(parameters: Iterable[nn.Parameter]) -> bool:

@@ -13,7 +13,7 @@ from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError
 from turngym.trainers.algorithms import build
 from turngym.trainers.engine.learner import Learner, UpdateConfig
-from turngym.trainers.engine.optimizer import is_fusible, make_optimizer, parameter_groups
+from turngym.trainers.engine.optimizer import adamw, is_fusible, make_optimizer, parameter_groups
 from turngym.trainers.loop.checkpoints.checkpoint import load_checkpoint, save_checkpoint
 
 RATE, CRITIC_RATE, WARMUP, PRETRAINED = 1e-3, 1e-2, 4, 3
@@ -186,3 +186,20 @@ def test_a_fused_step_is_seen_by_those_who_keep_what_they_computed() -> None:
         parameter.grad = torch.ones_like(parameter)
     optimizer.step()
     assert watch.has_changed(model.network)
+
+
+def test_own_loops_pass_parameters_as_torch_takes_them() -> None:
+    network = torch.nn.Linear(2, 2)
+    weight = network.weight
+    for params in (network.parameters(), [{"params": network.parameters()}], [{"params": weight}]):
+        optimizer = adamw(params, lr=0.1)
+        later = torch.nn.Parameter(torch.ones(2))
+        optimizer.add_param_group({"params": [later]})
+        before = weight.detach().clone()
+        (network(torch.ones(1, 2)).sum() + later.sum()).backward()
+        versions = weight._version, later._version
+        optimizer.step()
+        assert not torch.equal(weight, before)
+        assert weight._version > versions[0] and later._version > versions[1]
+    with pytest.raises(ValueError, match="empty parameter list"):
+        adamw([])
