@@ -37,6 +37,8 @@ _WITHOUT_TOOLS = (
     "the server rejects declared tools, so calls are written as text ({kind}: {detail}). For native calls, start vLLM "
     "with --enable-auto-tool-choice and --tool-call-parser, llama.cpp with --jinja."
 )
+_MOST = 10**12
+"""Tokens that an answer can have: a larger number is taken for no report."""
 _FINAL = ("length", "content_filter", "tool_calls")  # reasons for a blank completion that a retry meets again
 
 
@@ -179,7 +181,7 @@ def _tokens(usage: Any) -> tuple[int, int] | None:
     if not isinstance(usage, dict):
         return None
     read, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    if type(read) is not int or type(written) is not int or read < 0 or written < 0:
+    if type(read) is not int or type(written) is not int or not 0 <= min(read, written) <= max(read, written) <= _MOST:
         return None
     return read, written
 

@@ -131,7 +131,11 @@ def test_an_answer_that_failed_still_tells_its_tokens() -> None:
 
 
 @pytest.mark.parametrize(
-    "usage", [None, {}, "many", {"prompt_tokens": 3}, {"prompt_tokens": -1, "completion_tokens": 1}, [1, 2]]
+    "usage",
+    [
+        *(None, {}, "many", {"prompt_tokens": 3}, {"prompt_tokens": -1, "completion_tokens": 1}, [1, 2]),
+        {"prompt_tokens": 10**30, "completion_tokens": 1},
+    ],
 )
 def test_numbers_of_tokens_that_make_no_sense_are_unknown(usage: Any) -> None:
     content = {"choices": [{"message": {"content": "up"}}], "usage": usage}
