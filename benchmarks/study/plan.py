@@ -64,7 +64,7 @@ class Plan:
         name: Name of the study, that of its file.
         title: Summary in one line.
         seeds: Seeds that every arm runs with, so that arms are compared in pairs.
-        arms: Arm -> options of ``turngym train``, those that all arms share included.
+        arms: Arm -> options of ``turngym train``, those that all arms share included; ``{seed}`` stands for the seed.
         claims: Pairs of arms, the better one first; ``arm:control-greedy`` compares another evaluation of an arm.
         about: More about it.
         evaluation: Evaluation of a run that is compared: ``final`` or ``control``, ``-greedy`` or ``-sampled``.
@@ -88,8 +88,11 @@ class Plan:
         return [Job(arm, seed) for seed in self.seeds for arm in self.arms]
 
     def options(self, job: Job) -> list[str]:
-        """Return the options of ``turngym train`` for one run."""
-        return [*self.arms[job.arm], "--seed", str(job.seed)]
+        """Return the options of ``turngym train`` for one run, with its seed in place of ``{seed}``.
+
+        So an arm can use what another one made with the same seed: ``--teacher runs/teacher-seed{seed}/model``.
+        """
+        return [*(word.replace("{seed}", str(job.seed)) for word in self.arms[job.arm]), "--seed", str(job.seed)]
 
     def part(self, arms: Sequence[str]) -> Plan:
         """Return the part of the plan that is about some arms alone.
