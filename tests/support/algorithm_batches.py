@@ -74,15 +74,23 @@ VARIANTS: dict[str, tuple[str, dict[str, dict[str, object]]]] = {
     "grpo+tis of episodes": ("grpo+tis", {"tis": {"level": "episode", "normalise": True}}),
     "gigpo+mis+tis": ("gigpo+mis+tis", WIDE),
     "gspo+icepop": ("gspo+icepop", NARROW),
+    "grpo+opd_advantage": ("grpo+opd_advantage", {"opd_advantage": {"discount": 0.9, "task_weight": 0.5}}),
+    "sdpo blended": ("sdpo", {"sdpo": {"weight": 0.25, "kl_coef": 0.1}}),
+    "iw_opd by turn": ("iw_opd", {"iw_opd": {"unit": "turn", "normalisation": "nested"}}),
     "ppo+icepop, all counted": ("ppo+icepop", {"icepop": {**NARROW["icepop"], "counted": "all"}}),
 }
-PLAIN = {"reinforce plain", "archer", "vespo"}
+PLAIN = {"reinforce plain", "archer", "vespo", "iw_opd", "iw_opd by turn"}
+TAUGHT = {"opd", "sdpo", "sdpo blended"}
+"""Methods whose policy loss is not the advantage times a ratio: their signal is the teacher's, at the policy as it is
+now, or their policy loss has no weight."""
 PRETRAINED = {"archer", "vc_ppo"}
 CRITIC_AT_SOME_TOKENS = ("turn_ppo", "t_ppo")
 COLLECTING = {"archer", "dapo", "remax", "arpo", "vine_ppo"}
 EVERY = pytest.mark.parametrize("variant", sorted(VARIANTS))
 COMPARING = sorted(
-    variant for variant, (name, configs) in VARIANTS.items() if Need.GROUPS in build(name, configs).needs
+    variant
+    for variant, (name, configs) in VARIANTS.items()
+    if Need.GROUPS in build(name, configs).needs and "opd_advantage" not in name  # its teacher teaches all episodes
 )
 GROUPED = pytest.mark.parametrize("variant", COMPARING)
 
@@ -214,7 +222,13 @@ def valued(table: TurnTable, seed: int = 1) -> TurnTable:
     place = torch.arange(len(table.token_turn)) - torch.cumsum(table.num_tokens, 0)[table.token_turn]
     gaps = 0.6 * torch.sin(3.0 * place + table.turn[table.token_turn])  # equal in equal episodes
     trainers = table.token_logprob + gaps
-    return replace(table, token_reference_logprob=table.token_logprob - 0.3, token_trainer_logprob=trainers)
+    silent = table.turn[table.token_turn] == 3
+    return replace(
+        table,
+        token_reference_logprob=table.token_logprob - 0.3,
+        token_trainer_logprob=trainers,
+        token_teacher_logprob=torch.where(silent, float("nan"), table.token_logprob + 0.5 - gaps),
+    )
 
 
 @dataclass

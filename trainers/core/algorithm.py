@@ -54,6 +54,7 @@ class Need(enum.Enum):
     TRAINER_LOGPROBS = "trainer_logprobs"
     GREEDY = "greedy_episodes"
     """``collect`` plays instances once more with greedy decoding."""
+    TEACHER_LOGPROBS = "teacher_logprobs"
     OLD_LOGPROBS = "old_logprobs"
     """The credit reads what ratios are taken against, so that it must be known before the first update."""
 

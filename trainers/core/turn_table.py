@@ -40,6 +40,7 @@ class TurnTable:
         turn_value: Critic at the last prompt token of each turn; None without a critic.
         token_value: Critic at the position before each sampled token; None without a critic.
         token_reference_logprob: Log-probability of each sampled token under the reference policy; None without one.
+        token_teacher_logprob: The same under the teacher; nan where it was shown no prompt, None without a teacher.
         token_trainer_logprob: The same under the policy that is updated, computed by the trainer before the first
             update; None if it was not computed.
         final_value: Critic after the last turn of each episode: 0 if it terminated, and the value of its last turn if
@@ -71,6 +72,7 @@ class TurnTable:
     token_value: Float[Tensor, "token"] | None = None
     token_reference_logprob: Float[Tensor, "token"] | None = None
     token_trainer_logprob: Float[Tensor, "token"] | None = None
+    token_teacher_logprob: Float[Tensor, "token"] | None = None
     final_value: Float[Tensor, "episode"] | None = None
     role: Int[Tensor, "turn"] = field(default_factory=lambda: torch.zeros(0, dtype=torch.long))
     role_names: tuple[str, ...] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import Trajectory
@@ -18,8 +19,8 @@ from turngym.trainers.core.update_config import UpdateConfig
 from turngym.trainers.engine.adapters import has_adapters
 from turngym.trainers.engine.checkpointing import checkpointed_layers, checkpointing
 from turngym.trainers.engine.compiling import CompiledLayers
-from turngym.trainers.engine.head import head_of, same_head
-from turngym.trainers.engine.layouts.check import require_layout, same_layouts
+from turngym.trainers.engine.head import head_of
+from turngym.trainers.engine.layouts.check import require_layout
 from turngym.trainers.engine.layouts.pictures import layout_for
 from turngym.trainers.engine.optimizer import Schedule, clip, make_optimizer, parameter_groups
 from turngym.trainers.engine.policy_statistics import PolicyStatistics, digest, table_metrics
@@ -27,7 +28,8 @@ from turngym.trainers.engine.precision import LossScale, Masters
 from turngym.trainers.engine.prepared import PreparedBatch, prepare
 from turngym.trainers.engine.ranks.spread import Replicated, Spread
 from turngym.trainers.engine.scoring import Critic
-from turngym.trainers.engine.sharing import copy_sharing_frozen, frozen_parameters, own_tensors
+from turngym.trainers.engine.sharing import frozen_parameters, own_tensors
+from turngym.trainers.engine.teachers import Teacher, Teaching, frozen_copy, make_teacher, require_teacher
 
 __all__ = ["Learner", "UpdateConfig"]
 
@@ -44,6 +46,7 @@ class Learner:
         merge_rows: False gives every turn its own sequence.
         iterations: Iterations of the whole run, for step sizes that fall until its end.
         spread: Distribution of the networks over ranks, which all get the same episodes; one rank by default.
+        teaching: Choice of the teacher, for methods that learn from one.
     """
 
     def __init__(
@@ -56,6 +59,7 @@ class Learner:
         merge_rows: bool = True,
         iterations: int = 0,
         spread: Spread | None = None,
+        teaching: Teaching | None = None,
     ) -> None:
         head_of(model.network)  # a model that cannot be scored is refused before anything is played
         require_layout(model.network, layout_for(model, config.layout))
@@ -83,6 +87,7 @@ class Learner:
         values = Need.VALUES in algorithm.needs
         self.critic = self.spread.placed(Critic(model.network), ["head"]) if values else None
         self.reference = self._reference() if Need.REFERENCE_LOGPROBS in algorithm.needs else None
+        self.teacher = self._teacher(teaching) if Need.TEACHER_LOGPROBS in algorithm.needs else None
         trained = [self.network, *([self.critic] if self.critic else [])]
         self._compiled = CompiledLayers(trained if config.compile else [])
         self._checkpointed = [
@@ -114,7 +119,12 @@ class Learner:
         """Return a frozen copy of the policy; of adapters that it never follows, the policy itself with them off."""
         if has_adapters(self.network) and not self.algorithm.reference_every:
             return self.network
-        return self.spread.placed(self._frozen_copy())
+        return self.spread.placed(frozen_copy(self.model.network))
+
+    def _teacher(self, teaching: Teaching | None) -> Teacher:
+        require_teacher(type(self.algorithm).__name__, teaching)
+        stays = None if self.algorithm.reference_every else self.reference
+        return make_teacher(cast("Teaching", teaching), self.model, self.network, self.spread, stays)
 
     def _refresh_reference(self, iteration: int) -> None:
         """Let the reference policy be the one that this iteration was played with, where the algorithm asks for it."""
@@ -122,16 +132,10 @@ class Learner:
         if self.reference is not None and every and iteration and iteration % every == 0:
             self.reference = self._reference()
 
-    def _frozen_copy(self) -> nn.Module:
-        frozen: nn.Module = copy_sharing_frozen(self.model.network)
-        same_head(frozen, self.model.network)
-        same_layouts(frozen, self.model.network)
-        return frozen.requires_grad_(False).eval()
-
     def hold_back_sampler(self) -> None:
         """Freeze the current weights for sampling until the next call, regardless of updates."""
         if self.sampler is None:
-            self.sampler = self._frozen_copy()
+            self.sampler = frozen_copy(self.model.network)
         network = self.model.network
         own = own_tensors(network, frozen_parameters(network))  # frozen weights are shared
         self.sampler.load_state_dict(own, strict=False)
@@ -157,6 +161,8 @@ class Learner:
         except DivergenceError as error:
             raise located(error, batch.trajectories) from None
         self.publish()
+        if self.teacher is not None:
+            self.teacher.follow(self.network, self.masters.of)
         self.algorithm.update_state(batch.trajectories, batch.credit)
         self._train_modules(batch)
         metrics.update(self._statistics.metrics())
@@ -185,6 +191,7 @@ class Learner:
             temperature=self.temperature,
             critic=self.critic,
             reference=self.reference,
+            teacher=self.teacher,
             exclusion=self.config.exclusion,
             old_logprobs="own" if self._makes_one_update else self.config.old_logprobs,
             first_pass=lambda sequences: self._updates_of(sequences, iteration, 0),

@@ -13,6 +13,7 @@ from turngym.trainers.core.update_config import default_micro_batch_tokens
 from turngym.trainers.engine.layouts import ROWS, Layout
 from turngym.trainers.engine.ranks.spread import Replicated, Spread
 from turngym.trainers.engine.scoring import Critic, score
+from turngym.trainers.engine.teachers import Teacher
 
 Updates: TypeAlias = Sequence[Sequence[int]]
 """The sequences of each update of a pass over a batch."""
@@ -28,6 +29,7 @@ class Networks:
         critic: For methods that need values.
         reference: A frozen policy, for methods that need its log-probabilities; the policy itself stands for what it
             is without its low-rank adapters.
+        teacher: For methods that need its log-probabilities.
         max_tokens: Tokens that go through a network together, padding included; 0 takes the layout's own number.
         layout: Layout of sequences.
         spread: Distribution of the networks over ranks.
@@ -37,6 +39,7 @@ class Networks:
     temperature: float = 1.0
     critic: Critic | None = None
     reference: nn.Module | None = None
+    teacher: Teacher | None = None
     max_tokens: int = 0
     layout: Layout = ROWS
     spread: Spread = field(default_factory=Replicated)
@@ -132,6 +135,7 @@ def sampled_logprobs(
     network: Any,
     networks: Networks,
     updates: Updates | None = None,
+    fill: float = 0.0,
 ) -> Tensor:
     """Return the log-probability of each sampled token of the table under a network, without gradients.
 
@@ -141,12 +145,13 @@ def sampled_logprobs(
         network: The network.
         networks: Layout of sequences.
         updates: The sequences of each update, which are cut into the same micro-batches as there.
+        fill: Number for tokens that are in none of the sequences.
     """
 
     def read(part: Sequence[Row], layout: Layout) -> Tensor:
         return score(network, part, networks.temperature, layout=layout).logprobs
 
     laid_out = _map_reads(batch, read, networks.token_limit, networks.layout, networks.spread, updates)
-    found = torch.zeros(len(table.token_turn), dtype=torch.float64)
+    found = torch.full((len(table.token_turn),), fill, dtype=torch.float64)
     found[batch.token[batch.action_mask]] = laid_out[batch.action_mask]
     return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -16,15 +15,17 @@ from turngym.trainers.core.algorithm import Algorithm, Credit, LossInputs, Need
 from turngym.trainers.core.columns import SampledTokens, check_token_columns, lay_out, lay_out_column
 from turngym.trainers.core.finite import check_advantages
 from turngym.trainers.core.flattened import check_tokens, flatten
-from turngym.trainers.core.rows import Batch, MicroBatch, build_batch, micro_batches, rows_of
+from turngym.trainers.core.rows import Batch, MicroBatch, Row, build_batch, micro_batches, rows_of
 from turngym.trainers.core.turn_table import TurnTable, table_of
 from turngym.trainers.core.update_config import EVERYTHING, Exclusion, LayoutName, OldLogprobs
-from turngym.trainers.engine.adapters import adapters_off
-from turngym.trainers.engine.layouts.check import require_layout
+from turngym.trainers.engine.layouts import ROWS
+from turngym.trainers.engine.layouts.check import fits, require_layout
 from turngym.trainers.engine.layouts.pictures import layout_for
+from turngym.trainers.engine.lessons import rows_after
 from turngym.trainers.engine.network_columns import Networks, lengths_of, sampled_logprobs, shortest, with_values
 from turngym.trainers.engine.ranks.spread import Replicated, Spread
 from turngym.trainers.engine.scoring import Critic, score
+from turngym.trainers.engine.teachers import Teacher, require_teacher
 from turngym.trainers.functional import loss_weights
 
 _FirstPass: TypeAlias = Callable[[list[int]], Sequence[Sequence[int]]]
@@ -146,6 +147,7 @@ def prepare(
     temperature: float = 1.0,
     critic: Critic | None = None,
     reference: LanguageModel | nn.Module | None = None,
+    teacher: LanguageModel | Teacher | None = None,
     exclusion: Exclusion = EVERYTHING,
     old_logprobs: OldLogprobs | Literal["own"] = "sampler",
     first_pass: _FirstPass = one_update,
@@ -167,6 +169,8 @@ def prepare(
         critic: For methods that need values; its parameters are trained by the same losses.
         reference: For methods that need its log-probabilities: a model with the policy's tokenizer, or a frozen copy of
             a policy's network; with low-rank adapters the policy's network itself, which is then scored without them.
+        teacher: For methods that learn from one: a model with the policy's tokenizer, or what
+            :func:`turngym.trainers.engine.teachers.make_teacher` returns.
         exclusion: What becomes of episodes and completions that were cut off, see
             :class:`turngym.trainers.core.update_config.UpdateConfig`.
         old_logprobs: What ratios are taken against, see there; methods that need the trainer's get them anyway. ``own``
@@ -181,18 +185,24 @@ def prepare(
         spread: Distribution of the networks over ranks, which all have the same episodes; one rank by default.
 
     Raises:
-        ConfigError: Critic or reference is missing, the reference has another tokenizer, a turn's tokens and
+        ConfigError: Critic, reference or teacher is missing, one of them has another tokenizer, a turn's tokens and
             log-probabilities do not match, or the network computes something else in that layout.
         DivergenceError: A reward or an advantage is not finite.
     """
     _require(algorithm, Need.VALUES, critic, "critic=Critic(policy.network), and let the optimiser have its parameters")
     _require(algorithm, Need.REFERENCE_LOGPROBS, reference, "reference=copy.deepcopy(policy.network)")
+    if Need.TEACHER_LOGPROBS in algorithm.needs:
+        require_teacher(type(algorithm).__name__, teacher)
     if isinstance(reference, LanguageModel):
         require_same_tokens(policy, reference, "reference")
         reference = reference.network
+    if isinstance(teacher, LanguageModel):
+        require_same_tokens(policy, teacher, "teacher")
+        teacher = Teacher(teacher.network)
     chosen = layout_for(policy, layout)
     require_layout(policy.network, chosen)
-    networks = Networks(policy.network, temperature, critic, reference, max_tokens, chosen, spread or Replicated())
+    spread = spread or Replicated()
+    networks = Networks(policy.network, temperature, critic, reference, teacher, max_tokens, chosen, spread)
     kept = context.kept(trajectories, exclusion.on_context)
     turns = flatten(kept)
     check_tokens(turns)
@@ -205,6 +215,8 @@ def prepare(
     wanted = {Need.TRAINER_LOGPROBS} | ({Need.OLD_LOGPROBS} if old_logprobs == "own" else set())
     trainers = old_logprobs == "trainer" or bool(wanted & algorithm.needs)
     table = _with_columns(table, batch, networks, first_pass if trainers else None)
+    if teacher is not None:
+        table = _with_teacher(table, kept, rows, batch, networks, teacher)
     credit = _checked_credit(algorithm, table, kept)
     weights = {name: loss_weights(table, name, credit.masked) for name in algorithm.normalisations}
     is_own = old_logprobs == "own" and not trainers
@@ -218,13 +230,31 @@ def _with_columns(table: TurnTable, batch: Batch, networks: Networks, first_pass
     if critic is not None:
         table = with_values(batch, table, critic, networks.token_limit, networks.layout, networks.spread)
     if reference is not None:
-        with adapters_off(policy) if reference is policy else nullcontext():
+        with Teacher(reference, is_bare=reference is policy).ready():
             found = sampled_logprobs(batch, table, reference, networks)
         table = replace(table, token_reference_logprob=found)
     if first_pass is not None:
         found = sampled_logprobs(batch, table, policy, networks, first_pass(_scored_sequences(batch)))
         table = replace(table, token_trainer_logprob=found)
     return table
+
+
+def _with_teacher(
+    table: TurnTable,
+    kept: Sequence[Trajectory],
+    rows: Sequence[Row],
+    batch: Batch,
+    networks: Networks,
+    teacher: Teacher,
+) -> TurnTable:
+    """Return the table with the teacher's log-probabilities, nan in episodes that it has no lesson for."""
+    if teacher.lessons is not None:
+        batch = build_batch(rows_after(rows, teacher.lessons(kept)))
+    if not fits(teacher.network, networks.layout):
+        networks = replace(networks, layout=ROWS)
+    with teacher.ready():
+        found = sampled_logprobs(batch, table, teacher.network, networks, fill=float("nan"))
+    return replace(table, token_teacher_logprob=found)
 
 
 def _checked_credit(algorithm: Algorithm[Any], table: TurnTable, kept: Sequence[Trajectory]) -> Credit:

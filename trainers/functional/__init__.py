@@ -11,6 +11,12 @@ from turngym.trainers.functional.corrections import (
     within_limits,
     without_veto,
 )
+from turngym.trainers.functional.distillation import (
+    discounted_rest,
+    distillation_surrogate,
+    remaining_gap_weights,
+    self_distillation,
+)
 from turngym.trainers.functional.gae import discounted_returns, token_gae, turn_gae
 from turngym.trainers.functional.groups import GroupStatistics, Singleton, group_advantages, group_statistics
 from turngym.trainers.functional.kl import KLEstimator, adaptive_kl_factor, kl_penalty, sampled_divergence
@@ -68,7 +74,9 @@ __all__ = [
     "aggregate",
     "cispo_surrogate",
     "clipped_surrogate",
+    "discounted_rest",
     "discounted_returns",
+    "distillation_surrogate",
     "exp_clamped",
     "explained_variance",
     "gmpo_surrogate",
@@ -88,9 +96,11 @@ __all__ = [
     "overlong_penalty",
     "proximal_logprobs",
     "released_smoothing_weight",
+    "remaining_gap_weights",
     "role_advantages",
     "sampled_divergence",
     "sapo_loss",
+    "self_distillation",
     "smoothing_weight",
     "standardise",
     "token_gae",

@@ -35,10 +35,13 @@ from turngym.trainers.core.algorithm import Algorithm, Need
 from turngym.trainers.engine.adapters import add_adapters
 from turngym.trainers.engine.layouts.pictures import layout_for
 from turngym.trainers.engine.learner import Learner
+from turngym.trainers.engine.lessons import lessons_of, piece_of
 from turngym.trainers.engine.optimizer import eight_bit_adamw
 from turngym.trainers.engine.ranks import SINGLE, Ranks
+from turngym.trainers.engine.ranks.launch import rank_device
 from turngym.trainers.engine.ranks.sharded import Sharded
 from turngym.trainers.engine.ranks.spread import Replicated, Spread
+from turngym.trainers.engine.teachers import OWN_TEACHERS, Teaching, require_teacher
 from turngym.trainers.loop.sft import SupervisedLearner
 from turngym.trainers.loop.tasks.shared_play import slots_of
 from turngym.trainers.settings.config import EMBEDDED, TrainConfig
@@ -89,6 +92,7 @@ def build_algorithm(config: TrainConfig) -> Algorithm[object]:
     """
     algorithm = build(config.algorithm, config.algorithm_options)
     check_group_size(algorithm, config.rollout.group_size)
+    _check_teacher(config, algorithm)
     if Need.SNAPSHOTS in algorithm.needs and is_game(config.env):
         raise ConfigError(
             f"{config.algorithm} branches from the middle of episodes, and games between seats such as {config.env} "
@@ -106,6 +110,36 @@ def build_algorithm(config: TrainConfig) -> Algorithm[object]:
             "such as turngym/KuhnPoker-v0, or take ppo."
         )
     return algorithm
+
+
+def _check_teacher(config: TrainConfig, algorithm: Algorithm[object]) -> None:
+    """Raise before anything is played if a method lacks its teacher, or has one that it does not use."""
+    if Need.TEACHER_LOGPROBS in algorithm.needs:
+        require_teacher(config.algorithm, config.teacher or None)
+    elif config.teacher:
+        raise ConfigError(
+            f"{config.algorithm} does not learn from a teacher: leave out --teacher, or take a method or modifier that "
+            f"does, such as --algorithm opd or --algorithm {config.algorithm}+opd_advantage."
+        )
+    for piece in config.teacher_prompt:
+        piece_of(piece)
+    if "sibling" in config.teacher_prompt and config.rollout.group_size < 2:
+        raise ConfigError(
+            "--teacher-prompt sibling shows another episode of the group: pass --rollout.group-size 2 or more."
+        )
+
+
+def _teaching(config: TrainConfig, model: LanguageModel, ranks: Ranks) -> Teaching | None:
+    """Return the teacher of the settings; another model is loaded in its own precision."""
+    if not config.teacher:
+        return None
+    lessons = lessons_of(config.teacher_prompt, model)
+    own = next((name for name in OWN_TEACHERS if name == config.teacher), None)
+    if own is not None:
+        return Teaching(own, config.teacher_rate, lessons)
+    dtype = DTYPES.get(config.teacher_precision, "auto")
+    device = rank_device(config.device, ranks)
+    return Teaching(load_model(config.teacher, dtype, device, config.attention), lessons=lessons)
 
 
 def _sample_trajectories(vector: TextVectorEnv, seed: int) -> list[Trajectory]:
@@ -208,6 +242,7 @@ def build_learner(
             config.seed,
             iterations=config.iterations,
             spread=_spread_over(ranks, config),
+            teaching=_teaching(config, model, ranks),
         )
 
 

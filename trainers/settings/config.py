@@ -14,7 +14,7 @@ from turngym.agents.models.quantized import Quantize
 from turngym.agents.models.settings import ModelSettings
 from turngym.agents.players import AgentSettings
 from turngym.errors import ConfigError
-from turngym.options import Amount, Natural, Options, Positive, between
+from turngym.options import Amount, Natural, Options, Positive, Rate, between
 from turngym.trainers.core.update_config import UpdateConfig
 from turngym.trainers.settings.guards import GuardConfig
 from turngym.trainers.settings.precision import Precision
@@ -68,6 +68,13 @@ class TrainConfig(Options):
         algorithm_options: Non-default settings of each part of the algorithm.
         reward_model: Reward model with its options: ``progrm``, ``spa:path=FOLDER``, ``milestones`` or
             ``otc:most_calls=8``; empty for the environment's rewards only.
+        teacher: Teacher, for methods that learn from one: a model folder or Hub name with the policy's tokenizer,
+            ``base`` (the policy before training), ``ema`` (its moving average) or ``policy`` (itself).
+        teacher_prompt: Text shown to the teacher before the policy's prompts: ``sibling`` (another episode of the group
+            that solved the task), ``feedback`` (the final observation), ``column=NAME`` (a text column of the episode),
+            ``hint=TEXT``, or several of them. Episodes for which there is none are left out.
+        teacher_rate: Share of the policy in the moving average ``ema`` after each iteration.
+        teacher_precision: Precision of a teacher that is another model; ``auto`` is that of its files.
         model: ``embedded``, a model folder, a Hub name, or a GGUF file.
         preset: Base of the model-dependent settings: ``quickstart``, ``small`` (up to 1B, one GPU), ``lora`` or
             ``large``; by default selected by model size on the command line.
@@ -112,6 +119,10 @@ class TrainConfig(Options):
     algorithm: str = "gigpo"
     algorithm_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     reward_model: str = ""
+    teacher: str = ""
+    teacher_prompt: tuple[str, ...] = ()
+    teacher_rate: Rate = 0.05
+    teacher_precision: Precision = "auto"
     model: str = EMBEDDED
     preset: PresetName = "quickstart"
     preset_reason: str = field(default="", compare=False)
@@ -148,6 +159,12 @@ class TrainConfig(Options):
             raise ConfigError(
                 "flash_attention_2 takes no mask, which token trees need: pass --attention flex_attention, or "
                 "--update.layout packed."
+            )
+        if self.teacher_prompt and not self.teacher:
+            raise ConfigError("--teacher-prompt is shown to a teacher: pass --teacher as well, such as --teacher ema.")
+        if self.teacher == "policy" and not self.teacher_prompt:
+            raise ConfigError(
+                "a policy learns nothing from itself with the same prompt: pass --teacher-prompt as well."
             )
         if not self.lora_targets:
             raise ConfigError("lora_targets must be all-linear or names of layers, got none.")

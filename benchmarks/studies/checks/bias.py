@@ -79,7 +79,7 @@ def _objective_of(algorithm: Algorithm[Any], case: Case) -> Objective:
         for key, setting in read.items():
             found[key] = getattr(algorithm.config, setting, found.get(key, getattr(Objective(), key)))
         if not isinstance(algorithm, Modifier):
-            return Objective(**found)
+            return Objective(**{**found, **case.objective})
         algorithm = algorithm.base
 
 

@@ -38,6 +38,7 @@ def quiet(name: str) -> Algorithm[object]:
 COSTS = {
     Need.VALUES: "critic",
     Need.REFERENCE_LOGPROBS: "reference pass",
+    Need.TEACHER_LOGPROBS: "teacher pass",
     Need.TRAINER_LOGPROBS: "trainer pass",
     Need.GREEDY: "one greedy episode per instance",
     Need.SNAPSHOTS: "episodes from snapshots",

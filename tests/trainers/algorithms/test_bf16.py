@@ -52,6 +52,8 @@ def trainer_of(algorithm: str, folder: Path) -> Trainer:
     config = replace(TINY, algorithm=algorithm, algorithm_options=OPTIONS.get(algorithm, {}))
     if Need.JOINT_VIEWS in build(algorithm).needs:
         config = replace(config, env="turngym/KuhnPoker-v0", env_options={})
+    if Need.TEACHER_LOGPROBS in build(algorithm).needs:
+        config = replace(config, teacher="ema", teacher_prompt=("hint=player 2 3",))
     method, model = build_algorithm(config), small_model()
     set_format(model.network, torch.bfloat16)
     learner = build_learner(config, model, method)

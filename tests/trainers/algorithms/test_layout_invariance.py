@@ -15,6 +15,7 @@ from turngym.trainers.core.algorithm import Need
 from turngym.trainers.core.update_config import LayoutName
 from turngym.trainers.engine.prepared import prepare
 from turngym.trainers.engine.scoring import Critic
+from turngym.trainers.engine.teachers import Teacher
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -34,6 +35,14 @@ def trajectories(model: LanguageModel) -> list[Trajectory]:
     return token_episodes(model)
 
 
+def teacher_of(model: LanguageModel) -> Teacher:
+    """A copy of the policy that was pushed away from it, with another lesson for each episode and none for some."""
+    network = copy.deepcopy(model.network).requires_grad_(False)
+    for parameter in network.parameters():
+        parameter.mul_(1.05)
+    return Teacher(network, lessons=lambda episodes: [(7,) * (k % 4) if k % 4 else None for k in range(len(episodes))])
+
+
 def gradients(
     variant: str, model: LanguageModel, trajectories: list[Trajectory], layout: LayoutName, max_tokens: int
 ) -> list[Tensor]:
@@ -48,7 +57,14 @@ def gradients(
     reference = copy.deepcopy(model.network).requires_grad_(False)
     model.network.zero_grad()
     batch = prepare(
-        trajectories, model, method, critic=critic, reference=reference, layout=layout, max_tokens=max_tokens
+        trajectories,
+        model,
+        method,
+        critic=critic,
+        reference=reference,
+        teacher=teacher_of(model),
+        layout=layout,
+        max_tokens=max_tokens,
     )
     for inputs in batch.micro_batches():
         method.loss(inputs).total(inputs).backward()

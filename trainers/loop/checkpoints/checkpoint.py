@@ -73,6 +73,8 @@ def _modules(learner: Learner) -> dict[str, nn.Module]:
         found["critic"] = learner.critic
     if learner.reference not in (None, learner.network):
         found["reference"] = learner.reference
+    if learner.teacher is not None and learner.teacher.rate:
+        found["teacher"] = learner.teacher.network
     if learner.sampler is not None:
         found["sampler"] = learner.sampler
     found.update({f"module.{name}": module for name, module in learner.algorithm.modules().items()})

@@ -36,6 +36,7 @@ from turngym.trainers.algorithms.arpo import with_origins
 from turngym.trainers.core.algorithm import Algorithm, Need
 from turngym.trainers.core.update_config import OldLogprobs
 from turngym.trainers.engine.prepared import prepare
+from turngym.trainers.engine.teachers import Teacher
 
 EXACT = 1e-9
 Batches: TypeAlias = list[tuple[float, list[Trajectory]]]
@@ -226,11 +227,18 @@ def expected_gradient(algorithm: Algorithm[Any], arm: Arm, batches: Batches) -> 
     weight = model.network.get_output_embeddings().weight
     values = critic(model.network) if Need.VALUES in algorithm.needs else None
     reference = TabularPolicy(REFERENCE) if Need.REFERENCE_LOGPROBS in algorithm.needs else None
+    teacher = Teacher(TabularPolicy(REFERENCE)) if Need.TEACHER_LOGPROBS in algorithm.needs else None
     total = torch.zeros_like(weight)
     for chance, batch in batches:
         gathered = algorithm.collect(Played(arm.rules, batch)) if arm.collects else batch
         prepared = prepare(
-            gathered, model, algorithm, critic=values, reference=reference, old_logprobs=arm.old_logprobs
+            gathered,
+            model,
+            algorithm,
+            critic=values,
+            reference=reference,
+            teacher=teacher,
+            old_logprobs=arm.old_logprobs,
         )
         for inputs in prepared.micro_batches():
             output = algorithm.loss(inputs)

@@ -50,6 +50,7 @@ class Case:
         is_ordered: Whether the order of the episodes of a batch matters.
         collects: Whether the method's own ``collect`` gathers a batch.
         note: What its page says besides.
+        objective: Parts of the objective that no setting gives.
     """
 
     expected: Class
@@ -63,6 +64,7 @@ class Case:
     is_ordered: bool = False
     collects: bool = False
     note: str = ""
+    objective: Mapping[str, float] = field(default_factory=dict)
 
 
 BASES: dict[str, dict[str, Any]] = {
@@ -98,6 +100,8 @@ _TOKEN_RATIO = Step(
 
 _CRITIC = (_BOOTSTRAP, WHITENED, LENGTH)
 OUTCOME = (_ALWAYS_SCALED, LENGTH)
+_TO_TEACHER = {"reward": 0.0, "divergence": 1.0}
+_OWN_STATES = Step("the KL to the teacher treats states as fixed", rules=("is_single",))
 _CORRECTION = "For a sampler that differs from the trainer, see [samplers](README.md#expected-gradients)."
 _FIRST = "At the first update of a batch all ratios are 1, and nothing is masked or weighted."
 
@@ -143,6 +147,11 @@ CASES: dict[str, Case] = {
     "gspo": Case("biased", OUTCOME),
     "hgpo": Case("biased", (DIVERGENCE, PENALTY, _CENTRED, LENGTH, Step(_ANCHORS, rules=("is_single",)))),
     "icepop": Case("unbiased", base="rloo", note=_CORRECTION),
+    "iw_opd": Case(
+        "biased",
+        (Step("weights depend on the actions", {"gamma": 0.0}), LENGTH, _OWN_STATES),
+        objective=_TO_TEACHER,
+    ),
     "mappo": Case("biased", (ENTROPY, DISCOUNT, _DECAY, *_CRITIC), discount="gamma"),
     "maxrl": Case(
         "biased",
@@ -155,6 +164,14 @@ CASES: dict[str, Case] = {
         (Step(_STATES_GIVEN.reason, {"magnet_coef": 0.0}),),
         weights={"divergence": "magnet_coef"},
         base="rloo",
+    ),
+    "opd": Case("biased", (LENGTH, _OWN_STATES), objective=_TO_TEACHER),
+    "opd_advantage": Case(
+        "biased",
+        (Step(_OWN_STATES.reason, {"discount": 1.0}),),
+        base="rloo",
+        note="The teacher is the reference policy here, and 0.05 of the weight is the base method's own.",
+        objective={"reward_divergence": 1.05},
     ),
     "opo": Case(
         "biased",
@@ -181,6 +198,7 @@ CASES: dict[str, Case] = {
     ),
     "rloo": Case("vanishing", (LENGTH,)),
     "s_ppo": Case("unbiased", base="ppo", note="The first update of a batch is never clipped."),
+    "sdpo": Case("biased", (LENGTH, _OWN_STATES), objective=_TO_TEACHER),
     "st_ppo": Case("biased", (_TOKEN_RATIO,), base="ppo"),
     "stratified_grpo": Case(
         "biased",

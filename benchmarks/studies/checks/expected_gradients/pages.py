@@ -54,6 +54,8 @@ def objective_text(objective: Mapping[str, float]) -> str:
     >>> objective_text({"discount": 0.9, "penalty": 0.1, "reward_divergence": 0, "divergence": 0, "entropy": 0})
     'the return, discounted by 0.9 per turn, less 0.1 for each invalid action'
     """
+    if not objective.get("reward", 1):
+        return "the negative KL to the teacher at each token"
     found = "the return"
     if objective["discount"] != 1:
         found += f", discounted by {objective['discount']:g} per turn"

@@ -1,0 +1,252 @@
+"""Teachers: whose log-probabilities they give, in which layout, with adapters, after a lesson, and from checkpoints."""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from small import play, small_model
+from torch import Tensor, nn
+
+from turngym.agents.models.embedded import build_tokenizer
+from turngym.agents.models.loading import LanguageModel
+from turngym.agents.trajectory import Trajectory
+from turngym.errors import ConfigError
+from turngym.trainers.algorithms import build
+from turngym.trainers.core.rows import build_rows
+from turngym.trainers.engine.adapters import add_adapters
+from turngym.trainers.engine.learner import Learner, UpdateConfig
+from turngym.trainers.engine.lessons import lessons_of, transcript
+from turngym.trainers.engine.prepared import prepare
+from turngym.trainers.engine.scoring import score
+from turngym.trainers.engine.teachers import OWN_TEACHERS, Teaching
+from turngym.trainers.loop.checkpoints.checkpoint import load_checkpoint, save_checkpoint
+from turngym.trainers.loop.setup import build_algorithm
+from turngym.trainers.settings.config import TrainConfig
+
+SETTINGS = UpdateConfig(learning_rate=1e-2)
+
+
+@pytest.fixture(scope="module")
+def trajectories() -> list[Trajectory]:
+    """Two groups of four; of each the second and the last episode solved the task."""
+    played = play(small_model())
+    for number, each in enumerate(played):
+        each.success = int(number % 4 in (1, 3))
+        for turn in each.turns:
+            turn.reward = float(each.success)
+    return played
+
+
+def learner_of(teaching: Teaching, rank: int = 0, name: str = "opd", **model: Any) -> Learner:
+    torch.manual_seed(0)
+    policy = add_adapters(small_model(), rank, seed=0) if rank else small_model(**model)
+    return Learner(policy, build(name), SETTINGS, teaching=teaching)
+
+
+def flat(network: nn.Module) -> Tensor:
+    return torch.cat([parameter.detach().flatten() for parameter in network.parameters()])
+
+
+def teacher_column(learner: Learner, trajectories: Sequence[Trajectory]) -> Tensor:
+    found = learner.prepare(trajectories).table.token_teacher_logprob
+    assert found is not None
+    return found
+
+
+def scored(network: Any, trajectories: Sequence[Trajectory]) -> Tensor:
+    """Log-probability of each sampled token, turn by turn."""
+    rows = build_rows(trajectories, False, merge=False)
+    found = [score(network, [row], 1.0).logprobs[0] for row in rows]
+    return torch.cat(found).detach().double()
+
+
+def test_another_model_scores_what_the_policy_sampled(trajectories: list[Trajectory]) -> None:
+    other = small_model(seed=3, hidden=32)
+    expected = scored(other.network, trajectories)
+    found = teacher_column(learner_of(Teaching(other)), trajectories)
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
+    assert not any(parameter.requires_grad for parameter in other.network.parameters())
+
+
+def test_a_teacher_with_another_tokenizer_is_refused() -> None:
+    other = small_model()
+    other = LanguageModel(other.network, build_tokenizer(["other words entirely"] * 3, 340), "other")
+    with pytest.raises(ConfigError, match="the tokenizer of the teacher is not that of the policy"):
+        learner_of(Teaching(other))
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_the_base_stays_and_the_average_follows(rank: int, trajectories: list[Trajectory]) -> None:
+    assert OWN_TEACHERS[:2] == ("base", "ema")
+    base, average = (learner_of(Teaching(source, rate=0.25), rank) for source in OWN_TEACHERS[:2])
+    assert base.teacher is not None and average.teacher is not None
+    first = teacher_column(base, trajectories)
+    before = flat(average.network)
+    torch.testing.assert_close(teacher_column(average, trajectories), first)
+    kicked(base)
+    kicked(average)
+    average.teacher.follow(average.network, average.masters.of)
+    assert torch.equal(teacher_column(base, trajectories), first)
+    torch.testing.assert_close(flat(average.teacher.network), before.lerp(flat(average.network), 0.25))
+    assert not torch.equal(teacher_column(average, trajectories), first)
+    assert (base.teacher.network is base.network) == bool(rank), "under adapters the base costs no memory"
+
+
+def kicked(learner: Learner) -> None:
+    with torch.no_grad():
+        for parameter in learner.policy_parameters:
+            parameter.add_(0.05)
+
+
+def test_a_16_bit_policy_has_a_float32_average(trajectories: list[Trajectory]) -> None:
+    model = small_model()
+    nn.Module.to(model.network, torch.bfloat16)
+    learner = Learner(model, build("opd"), replace(SETTINGS, learning_rate=1e-5), teaching=Teaching("ema"))
+    assert learner.teacher is not None
+    assert {parameter.dtype for parameter in learner.teacher.network.parameters()} == {torch.float32}
+    before = flat(learner.teacher.network).clone()
+    master = learner.masters.of(learner.policy_parameters[0])
+    with torch.no_grad():
+        master.add_(1e-5)  # lost in 16 bits
+    learner.teacher.follow(learner.network, learner.masters.of)
+    assert float((flat(learner.teacher.network) - before).abs().max()) == pytest.approx(5e-7, rel=0.1)
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_resumed_run_has_the_same_average_to_the_bit(
+    rank: int, trajectories: list[Trajectory], tmp_path: Path
+) -> None:
+    teaching = Teaching("ema", rate=0.3, lessons=lessons_of(["hint=player 2 3"], small_model()))
+    learner = learner_of(teaching, rank)
+    for iteration in range(2):
+        learner.update(trajectories, iteration)
+    save_checkpoint(tmp_path, learner, 2, {})
+    resumed = learner_of(teaching, rank)
+    load_checkpoint(tmp_path / "000002", resumed)
+    again = [each.update(copy.deepcopy(trajectories), 2) for each in (learner, resumed)]
+    assert again[0] == again[1]
+    assert resumed.teacher is not None and learner.teacher is not None
+    assert torch.equal(flat(resumed.teacher.network), flat(learner.teacher.network))
+    assert not torch.equal(flat(learner.teacher.network), flat(learner.network))
+
+
+@pytest.mark.parametrize("layout", ["rows", "packed", "tree", "auto"])
+def test_a_lesson_stands_before_the_same_tokens_in_every_layout(layout: Any, trajectories: list[Trajectory]) -> None:
+    """Scored by hand: the lesson's tokens in front of every prompt of the episode, and nothing without one."""
+    model = small_model()
+    lessons = lessons_of(["sibling"], model)
+    assert lessons is not None
+    prefixes = lessons(trajectories)
+    learner = Learner(model, build("opd"), replace(SETTINGS, layout=layout), teaching=Teaching("policy", 0.0, lessons))
+    found = teacher_column(learner, trajectories)
+    bos = model.tokenizer.bos_token_id
+    longer = [
+        replace(
+            each,
+            turns=[replace(turn, prompt_ids=joined(prefix or (), turn.prompt_ids)) for turn in each.turns],
+        )
+        for each, prefix in zip(trajectories, prefixes, strict=True)
+    ]
+    assert bos is None or all(turn.prompt_ids.count(bos) <= 1 for each in longer for turn in each.turns)
+    expected = scored(model.network, longer)
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
+
+
+def joined(prefix: tuple[int, ...], prompt: tuple[int, ...]) -> tuple[int, ...]:
+    return prefix + (prompt[1:] if prefix and prompt[0] == prefix[0] else prompt)
+
+
+def test_siblings_are_other_solved_episodes_of_the_group(trajectories: list[Trajectory]) -> None:
+    model = small_model()
+    lessons = lessons_of(["sibling"], model)
+    assert lessons is not None
+    texts = ["" if ids is None else model.text_of(ids) for ids in lessons(trajectories)]
+    for number, text in enumerate(texts):
+        teacher = 4 * (number // 4) + (3 if number % 4 == 1 else 1)
+        assert " ".join(transcript(trajectories[teacher]).split())[:20] in " ".join(text.split())
+    nobody = [replace(each, success=0) for each in trajectories]
+    assert lessons(nobody) == [None] * len(nobody)
+    one = [replace(each, success=int(number == 2)) for number, each in enumerate(trajectories)]
+    assert [ids is None for ids in lessons(one)] == [False, False, True, False, True, True, True, True]
+
+
+def test_episodes_without_a_lesson_leave_the_loss(trajectories: list[Trajectory]) -> None:
+    model = small_model()
+    unsolved = [replace(each, success=int(number == 1)) for number, each in enumerate(trajectories)]
+    learner = learner_of(Teaching("policy", lessons=lessons_of(["sibling"], model)))
+    batch = learner.prepare(unsolved)
+    column = batch.table.token_teacher_logprob
+    assert column is not None
+    taught = batch.table.to_tokens(batch.table.episode)
+    assert set(taught[~column.isnan()].tolist()) == {0, 2, 3}
+    assert batch.credit.masked is not None and torch.equal(batch.credit.masked, column.isnan())
+    metrics = learner.update([replace(each, success=0) for each in trajectories], 0)
+    assert metrics["credit/taught"] == 0.0 and metrics["train/grad_norm"] == 0.0
+
+
+def test_texts_of_columns_and_feedback_are_lessons_and_control_tokens_stay_texts() -> None:
+    model = small_model()
+    special = model.tokenizer.all_special_tokens[0]
+    episodes = [
+        Trajectory(play_spec(), columns={"demo": f"go {special}"}, final_observation="the end"),
+        Trajectory(play_spec()),
+    ]
+    lessons = lessons_of(["column=demo", "feedback"], model)
+    assert lessons is not None
+    first, second = lessons(episodes)
+    assert first is not None and second is None
+    plain = lessons_of(["hint=go"], model)
+    assert plain is not None and plain(episodes)[0] is not None
+    id = model.tokenizer.convert_tokens_to_ids(special)
+    assert first.count(id) == plain(episodes)[0].count(id), "a text cannot become a control token"  # type: ignore[union-attr]
+    assert "the end" in model.text_of(first)
+    with pytest.raises(ConfigError, match="has numbers; a lesson needs a column of texts"):
+        lessons([Trajectory(play_spec(), columns={"demo": 1.0})])
+
+
+def play_spec() -> Any:
+    from turngym.agents.trajectory import EpisodeSpec
+
+    return EpisodeSpec(0, 0)
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"algorithm": "opd"}, "opd learns from a teacher and there is none: pass --teacher"),
+    (
+        {"algorithm": "grpo", "teacher": "ema"},
+        r"grpo does not learn from a teacher: .* --algorithm grpo\+opd_advantage",
+    ),
+    ({"algorithm": "opd", "teacher": "policy"}, "learns nothing from itself with the same prompt"),
+    ({"algorithm": "opd", "teacher_prompt": ("sibling",)}, "pass --teacher as well"),
+    ({"algorithm": "opd", "teacher": "ema", "teacher_prompt": ("siblings",)}, "Did you mean 'sibling'"),
+    ({"algorithm": "opd", "teacher": "ema", "teacher_prompt": ("hint=",)}, "expected sibling, feedback"),
+    ({"algorithm": "opd", "teacher": "ema", "teacher_rate": 0.0}, "teacher"),
+]
+
+
+@pytest.mark.parametrize(("settings", "message"), WRONG)
+def test_settings_that_make_no_sense_are_refused_before_anything_is_played(
+    settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        build_algorithm(TrainConfig.build("the run", settings))
+
+
+def test_siblings_need_a_group() -> None:
+    config = TrainConfig.build(
+        "the run",
+        {"algorithm": "opd", "teacher": "ema", "teacher_prompt": ("sibling",), "rollout": {"group_size": 1}},
+    )
+    with pytest.raises(ConfigError, match="another episode of the group: pass --rollout"):
+        build_algorithm(config)
+
+
+def test_a_loop_of_ones_own_names_what_is_missing(trajectories: list[Trajectory]) -> None:
+    with pytest.raises(ConfigError, match=r"in Python, teacher="):
+        prepare(trajectories, small_model(), build("opd"))
+    batch = prepare(trajectories, small_model(), build("opd"), teacher=small_model(seed=3))
+    assert batch.credit.metrics["taught"] == 1.0
