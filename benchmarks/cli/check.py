@@ -10,6 +10,7 @@ from rich.markup import escape
 from tyro.conf import Positional
 
 from turngym.benchmarks.cli.options.parsing import Pairs, key_values, parse, text_env_ids
+from turngym.benchmarks.cli.options.sources import with_source
 from turngym.envs.check import CheckFailed, Report, Result, check
 from turngym.envs.checks.rule import Rule
 from turngym.envs.checks.table import RULES
@@ -51,7 +52,7 @@ class Arguments:
 
 def main(argv: Sequence[str]) -> int:
     """Check, print, and return 1 if a promise is broken."""
-    arguments = parse(Arguments, argv, "check")
+    arguments = parse(Arguments, with_source(argv), "check")
     console = Console(highlight=False, quiet=arguments.json)
     if arguments.rules:
         return _show_rules(console, is_json=arguments.json)

@@ -29,6 +29,7 @@ from turngym.benchmarks.cli.options.parsing import (
     with_target,
 )
 from turngym.benchmarks.cli.options.prompts import prompt_settings
+from turngym.benchmarks.cli.options.sources import with_source
 from turngym.benchmarks.cli.options.trained_models import environment_as_trained, tell
 from turngym.benchmarks.cli.terminal.evaluation import LiveTable, remarks, require_answers, results_tables, show_retries
 from turngym.benchmarks.evaluation.evaluate import evaluate
@@ -151,7 +152,7 @@ class Arguments:
 
 def main(argv: Sequence[str]) -> int:
     """Evaluate, print a table, and write the folder if one was asked for."""
-    found = parse(Arguments, with_target(with_data(argv)), "eval", SHOWN)
+    found = parse(Arguments, with_target(with_data(with_source(argv))), "eval", SHOWN)
     arguments = asked = dataclasses.replace(found, data="", reward="", tools=())  # they have become options
     _check_numbers(arguments)
     if arguments.out is not None and not arguments.resume:

@@ -18,6 +18,7 @@ from turngym.agents.core import Agent, Decision, Request
 from turngym.agents.players import make_agent
 from turngym.benchmarks.cli import eval as evaluation
 from turngym.benchmarks.cli.options.parsing import Pairs, Specs, key_values, parse, text_env_maker, with_target
+from turngym.benchmarks.cli.options.sources import with_source
 from turngym.benchmarks.cli.options.trained_models import environment_as_trained, tell
 from turngym.benchmarks.cli.terminal.play_commands import Table
 from turngym.benchmarks.cli.terminal.play_screen import Screen
@@ -77,7 +78,7 @@ class Arguments:
 
 def main(argv: Sequence[str]) -> int:
     """Play; quitting early is not an error."""
-    arguments = parse(Arguments, with_target(argv), "play")
+    arguments = parse(Arguments, with_target(with_source(argv)), "play")
     if arguments.save is not None and arguments.save.exists():
         raise ConfigError(f"{arguments.save} exists already: pass another file as --save.")
     arguments, options, wrappers, start = _continued(arguments) if arguments.start else _begun(arguments)

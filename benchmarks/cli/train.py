@@ -26,6 +26,7 @@ from turngym.benchmarks.cli.options.parsing import (
 )
 from turngym.benchmarks.cli.options.prompts import template_text
 from turngym.benchmarks.cli.options.quickstart import QUICKSTART, with_quickstart
+from turngym.benchmarks.cli.options.sources import with_source
 from turngym.benchmarks.cli.options.usage import read_words
 from turngym.envs.multiagent.registration import GAMES, is_game
 from turngym.errors import ConfigError, RunStopped, TurngymError, missing_extra
@@ -175,7 +176,7 @@ def parse_train(argv: Sequence[str]) -> tuple[TrainConfig, Path, bool]:
         from turngym.trainers.settings.config import DEFAULT_ENV, TrainConfig
         from turngym.trainers.settings.memory import with_memory_settings
         from turngym.trainers.settings.presets import with_preset
-    argv = with_training_data(with_config(argv))
+    argv = with_training_data(with_source(with_config(argv), "--env-options"))
     is_help = asks_help(argv)
     words = list(argv) if is_help else with_quickstart(argv)
     env = _given(words, "env", "game")

@@ -5,12 +5,10 @@ from __future__ import annotations
 import importlib.util
 import shutil
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 
-import turngym
-from turngym.envs.tools.sandbox.launcher import emptied, if_present, isolation, same_place, variables
-from turngym.envs.tools.sandbox.system import view
+from turngym.envs.tools.sandbox.launcher import if_present, isolation, variables
+from turngym.envs.tools.sandbox.programs import system_programs
 from turngym.errors import MissingExtra
 
 PYTHON = "/usr/bin/python3"
@@ -27,12 +25,6 @@ FONT = Path("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf")
 _APT = f"apt-get install --no-install-recommends {' '.join(PACKAGES.values())} fonts-dejavu-core"
 _MODULES = ("inside", "keys", "rest", "screen")
 _SETTINGS = Path(__file__).parent / "data"
-_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libexec", "share")
-"""Folders of /usr that programs need."""
-_PACKAGES = ("python*/*-packages", "*/lib/python*/*-packages", "python-wheels")
-"""Hidden in those: Python packages, including turngym's own with its goals."""
-_DEEP_PACKAGES = ("*/*/lib/python*/*-packages", "*/*/*/lib/python*/*-packages")
-"""The same, for programs that come with their own interpreter."""
 _SYSTEM = ("/etc/fonts", "/etc/alternatives", "/etc/ld.so.cache", "/etc/X11", "/var/cache/fontconfig")
 ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
@@ -85,8 +77,7 @@ def command(scratch: Path) -> list[str]:
     """
     return [
         *(str(shutil.which("bwrap")), *isolation(1000, "desktop")),
-        *same_place([*(f"/usr/{name}" for name in _FOLDERS), "/lib", "/lib64", "/bin", "/sbin"]),
-        *(*emptied(_hidden()), *if_present(_SYSTEM)),
+        *(*system_programs(), *if_present(_SYSTEM)),
         *("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/tmp/.X11-unix", "--perms", "0700"),
         *("--dir", "/run/user", "--setenv", "XDG_RUNTIME_DIR", "/run/user"),
         *("--bind", str(scratch / "home"), "/home/user", "--bind", str(scratch / "screen"), "/screen"),
@@ -97,23 +88,6 @@ def command(scratch: Path) -> list[str]:
         *("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/home/user", "--"),
         *(PYTHON, "-s", "-S", "-m", "turngym.envs.desktop.inside"),
     ]
-
-
-@cache
-def _deep_packages() -> frozenset[Path]:
-    """Return the folders of packages that take a fifth of a second to find."""
-    tops = [Path("/usr", name) for name in ("lib", "share")]
-    return frozenset(path for top in tops for pattern in _DEEP_PACKAGES for path in top.glob(pattern))
-
-
-def _hidden() -> list[Path]:
-    """Return the folders below /usr whose content is not shown, wherever packages are installed now."""
-    tops = [Path("/usr", name) for name in _FOLDERS if not Path("/usr", name).is_symlink()]
-    found = {path for top in tops for pattern in _PACKAGES for path in top.glob(pattern)} | _deep_packages()
-    found |= {path for path in view().hidden() if path.is_dir()}
-    envs = Path(__file__).resolve().parent.parent
-    found |= {path for path in (envs, Path(turngym.__file__).resolve().parent) if path.is_relative_to("/usr")}
-    return sorted(path for path in found if path.is_dir() and not path.is_symlink())
 
 
 def _bound(source: Path, place: str) -> Sequence[str]:

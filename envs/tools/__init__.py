@@ -1,14 +1,15 @@
 """Tools for agents: model-written code in a sandbox.
 
-``math_python``, ``code_repair`` and ``questions`` are the environments, ``sandbox`` runs what models write, ``calls``
-reads tool calls, ``problems`` and ``math_answers`` are the mathematics, ``programs``, ``faults`` and ``grading`` the
-programming.
+``math_python``, ``code_repair``, ``questions`` and ``harbor`` are the environments, ``sandbox`` runs what models write,
+``calls`` reads tool calls, ``problems`` and ``math_answers`` are the mathematics, ``programs``, ``faults`` and
+``grading`` the programming.
 """
 
 from turngym.envs.registration import Spec
 
 _CODE = "turngym.envs.tools.code_repair:CodeRepair"
 _MATH = "turngym.envs.tools.math_python:MathPython"
+_HARBOR = "turngym.envs.tools.harbor:Harbor"
 _QUESTIONS = "turngym.envs.tools.questions:Questions"
 SPECS: dict[str, Spec] = {
     "turngym/MathPython-v0": Spec(_MATH, {}, "Solve a mathematical problem with a Python interpreter."),
@@ -21,4 +22,5 @@ SPECS: dict[str, Spec] = {
     "turngym/CodeRepairHard-v0": Spec(_CODE, {"faults": 2}, "Find two faults in a small program."),
     "turngym/CodeWriting-v0": Spec(_CODE, {"mode": "write"}, "Write a small program that passes hidden tests."),
     "turngym/Questions-v0": Spec(_QUESTIONS, {}, "Answer questions of your own file or data set, with tools."),
+    "turngym/Harbor-v0": Spec(_HARBOR, {}, "Do the tasks of Harbor folders, such as Terminal-Bench's, in a shell."),
 }

@@ -1,0 +1,41 @@
+"""Targets such as ``harbor:FOLDER``: tasks of another suite's format, as an environment with an option."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from turngym.benchmarks.cli.options.parsing import as_pairs
+from turngym.errors import ConfigError
+
+_SOURCES: Mapping[str, tuple[str, str]] = {"harbor": ("turngym/Harbor-v0", "path")}
+"""Prefix -> environment, and the option that what follows the colon is a value of."""
+
+
+def with_source(words: Sequence[str], option: str = "--option") -> list[str]:
+    """Return the words of a command with such a target as the environment with its option.
+
+    Args:
+        words: The words.
+        option: Option of the command for those of an environment.
+
+    Raises:
+        ConfigError: Nothing follows the colon.
+
+    >>> with_source(["harbor:tasks/sort-words", "--agent", "expert"])
+    ['turngym/Harbor-v0', '--agent', 'expert', '--option', 'path=tasks/sort-words']
+    >>> with_source(["--env=harbor:tasks"], "--env-options")
+    ['--env=turngym/Harbor-v0', '--env-options', 'path=tasks']
+    """
+    found, pairs = [], list[str]()
+    for word in words:
+        start, value = ("--env=", word.removeprefix("--env=")) if word.startswith("--env=") else ("", word)
+        prefix, sign, rest = value.partition(":")
+        if not sign or prefix not in _SOURCES:
+            found.append(word)
+            continue
+        if not rest:
+            raise ConfigError(f"{value} names no folder: write {prefix}:FOLDER.")
+        env_id, name = _SOURCES[prefix]
+        found.append(f"{start}{env_id}")
+        pairs += [option, *as_pairs({name: rest})]
+    return [*found, *pairs]

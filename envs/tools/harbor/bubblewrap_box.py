@@ -1,0 +1,162 @@
+"""Boxes in Bubblewrap: the host's programs, files in memory."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from turngym.envs.tools.harbor.box import LARGEST_REWARD, LARGEST_SNAPSHOT, VARIABLES, Box, BoxError, BoxLost, Ran
+from turngym.envs.tools.harbor.dockerfile import Recipe
+from turngym.envs.tools.harbor.files import Entry, packed
+from turngym.envs.tools.harbor.settings import BoxSettings
+from turngym.envs.tools.sandbox import Limits
+from turngym.envs.tools.sandbox.host import SHARED_BYTES, ProcessSession, driver_arguments
+from turngym.envs.tools.sandbox.launcher import (
+    NOBODY,
+    Launch,
+    if_present,
+    isolation,
+    launch,
+    require_bubblewrap,
+    variables,
+)
+from turngym.envs.tools.sandbox.programs import system_programs
+from turngym.envs.tools.sandbox.system import view
+
+_LARGEST_STORAGE, _LARGEST_MEMORY = 1024, 16384
+"""Mebibytes of the files, which are in memory, and of the processes."""
+_ORDER_SECONDS = 120.0
+_FOLDERS = ("tmp", "root", "app", "logs", "logs/agent", "logs/verifier", "logs/artifacts", "etc", "var", "var/tmp")
+_USERS = f"root:x:0:0:root:/root:/bin/bash\nuser:x:{NOBODY}:{NOBODY}:user:/root:/bin/bash\n"
+
+
+def require_boxes() -> None:
+    """Raise unless boxes can be made here.
+
+    Raises:
+        MissingExtra: Bubblewrap or the system's Python is missing.
+    """
+    require_bubblewrap("turngym/Harbor-v0", _limits(BoxSettings()), "run as root, or use docker")
+
+
+class BubblewrapBox(Box):
+    """A box in namespaces: the host's programs, read-only, and files in memory; no network, no packages of Python.
+
+    Args:
+        recipe: Its files, variables and working directory.
+        settings: Memory and disk.
+        env: Variables of every command.
+
+    Raises:
+        SandboxError: It does not start.
+    """
+
+    def __init__(self, recipe: Recipe, settings: BoxSettings, env: Mapping[str, str]) -> None:
+        super().__init__({**VARIABLES, **recipe.env, **env}, settings.workdir or recipe.workdir)
+        self._limits = _limits(settings)
+        self._session = ProcessSession(self._launch, self._limits)
+        self._has_program = False
+        base = {name: Entry("folder", 0o777 if name.endswith("tmp") else 0o755) for name in _FOLDERS}
+        base["etc/passwd"] = Entry("file", 0o644, _USERS.encode())
+        try:
+            self.put(packed({**base, **recipe.files}), "/")
+        except BaseException:
+            self.close()
+            raise
+
+    def _launch(self) -> Launch:
+        scratch = str(int(self._limits.scratch_mib * 2**20))
+        arguments = [
+            *(*isolation(NOBODY, "box"), "--die-with-parent", "--size", scratch, "--tmpfs", "/"),
+            *(*system_programs(), *if_present(("/etc/alternatives", "/etc/ld.so.cache"))),
+            *("--proc", "/proc", "--dev", "/dev", "--size", str(SHARED_BYTES), "--tmpfs", "/dev/shm"),
+            *("--remount-ro", "/dev", "--chdir", "/", *variables(VARIABLES), "--"),
+            *(view().program, *driver_arguments(self._limits)),
+        ]
+        return launch(arguments, self._limits)
+
+    def run(self, command: str, env: Mapping[str, str], seconds: float, *, stay: bool = False) -> Ran:
+        order = {"command": command, "env": {**self.env, **env}, "folder": self.workdir, "seconds": seconds}
+        try:
+            found = self._ask({"do": "run", **order, "stay": stay}, seconds + _ORDER_SECONDS)
+        except BoxLost:
+            raise
+        except BoxError:  # a command can end every process, that which follows orders too
+            return Ran(137, "All processes were ended.", False)
+        left_out = int(found.get("left_out", 0))
+        between = f"\n... {left_out} bytes left out ...\n" if left_out > 0 else ""
+        output = f"{found['head']}{between}{found['tail']}"
+        return Ran(int(found["code"] or 0), output, found.get("late") is True)
+
+    def put(self, tree: str, root: str, *, empty: bool = False) -> None:
+        self._ask({"do": "put", "tree": tree, "root": root, "empty": empty})
+
+    def get(self, paths: Sequence[str], most: int) -> str | None:
+        found = self._ask({"do": "get", "paths": list(paths), "most": most})
+        return str(found["tree"]) if "tree" in found else None
+
+    def rewards(self, folder: str) -> dict[str, str | None]:
+        found = self._ask({"do": "rewards", "folder": folder, "most": LARGEST_REWARD})
+        return {name: text if isinstance(text, str) else None for name, text in found.items()}
+
+    def end_processes(self) -> None:
+        """End every process but the driver, with the interpreter that follows orders: a command may have changed it."""
+        self._session.run("import os\nos._exit(0)", _ORDER_SECONDS)
+        self._has_program = False
+        if not self._session.is_alive:
+            raise BoxLost("the box has ended.")
+
+    def has_processes(self) -> bool:
+        return bool(self._ask({"do": "others"})["count"])
+
+    def close(self) -> None:
+        self._session.close()
+
+    def _ask(self, order: Mapping[str, Any], seconds: float = _ORDER_SECONDS) -> dict[str, Any]:
+        """Return the answer to an order.
+
+        Raises:
+            BoxError: The order cannot be followed.
+            BoxLost: The box has ended, before or now.
+        """
+        if not self._session.is_alive:
+            raise BoxLost("the box has ended.")
+        token = secrets.token_hex(16)
+        text = json.dumps({**order, "token": token})
+        program = "" if self._has_program else _program()
+        result = self._session.run(f"{program}\nmain(json.loads({text!r}))", seconds)
+        self._has_program = not result.lost_state
+        if not self._session.is_alive:
+            raise BoxLost("the box has ended: its processes took more memory than they may.")
+        lines = [line for line in result.stdout.split("\n") if line.startswith(f"{token} ")]
+        try:
+            found = json.loads(lines[-1].removeprefix(token)) if lines else {"error": f"no answer ({result.status})"}
+        except (ValueError, RecursionError):
+            found = {"error": "an answer that is no JSON"}
+        if not isinstance(found, dict) or "error" in found:
+            told = found.get("error") if isinstance(found, dict) else "an answer of another form"
+            raise BoxError(f"the box cannot {order['do']}: {str(told)[:300]}.")
+        return found
+
+
+@cache
+def _program() -> str:
+    return (Path(__file__).parent / "inside.py").read_text("utf8")
+
+
+def _limits(settings: BoxSettings) -> Limits:
+    storage = min(settings.storage_mib, _LARGEST_STORAGE)
+    return Limits(
+        wall_seconds=10**5,
+        cpu_seconds=10**5,
+        memory_mib=int(max(256, min(settings.memory_mib, _LARGEST_MEMORY))),
+        processes=256,
+        output_kib=int(1.5 * LARGEST_SNAPSHOT / 1024),
+        file_mib=int(max(1, storage)),
+        scratch_mib=int(max(1, storage)),
+        open_files=1024,
+    )

@@ -1,0 +1,2 @@
+#!/bin/bash
+echo "$(cat /app/count.txt) errors" > /app/report.txt

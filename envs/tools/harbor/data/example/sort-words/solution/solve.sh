@@ -1,0 +1,2 @@
+#!/bin/bash
+tr " " "\n" < /app/words.txt | sort -u > /app/sorted.txt

@@ -1,0 +1,121 @@
+"""Files of a task folder, read within bounds and without following links; nothing of them is run."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import posixpath
+import stat
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from turngym.errors import ConfigError
+
+MOST_FILES = 10_000
+MOST_BYTES = 64 * 2**20
+"""Files, and bytes of all of them, in one folder of a task."""
+_DEEPEST = 40
+
+
+class Entry(NamedTuple):
+    """A file, folder or symbolic link.
+
+    Args:
+        kind: ``"file"``, ``"folder"`` or ``"link"``.
+        mode: Permissions.
+        data: Content of a file, target of a link.
+    """
+
+    kind: str
+    mode: int = 0o644
+    data: bytes = b""
+
+
+Tree = Mapping[str, Entry]
+"""Relative path -> entry; folders come before what they hold."""
+
+
+def read_bytes(path: Path, largest: int) -> bytes:
+    """Return the content of a regular file, never that of what a link points to.
+
+    Raises:
+        ConfigError: It is missing, something else, or too large.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}; expected a regular file.") from error
+    with os.fdopen(descriptor, "rb") as file:
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode):
+            raise ConfigError(f"{path} must be a regular file.")
+        data = file.read(largest + 1)
+    if len(data) > largest:
+        raise ConfigError(f"{path} has more than {largest:,} bytes, which are not read.")
+    return data
+
+
+def read_text(path: Path, largest: int) -> str:
+    """Return the text of a regular file.
+
+    Raises:
+        ConfigError: It cannot be read (see :func:`read_bytes`), or is not UTF-8.
+    """
+    try:
+        return read_bytes(path, largest).decode("utf8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is no text in UTF-8: {error.reason}.") from error
+
+
+def read_tree(folder: Path) -> dict[str, Entry]:
+    """Return everything below a folder; empty where there is no such folder.
+
+    Raises:
+        ConfigError: It is too large, or holds a link that leaves it, a pipe or a device.
+    """
+    found: dict[str, Entry] = {}
+    left = MOST_BYTES
+    if folder.is_symlink():
+        raise ConfigError(f"{folder} is a symbolic link: tasks hold their files themselves.")
+    for path, name in _below(folder, "", 0) if folder.is_dir() else ():
+        if len(found) >= MOST_FILES:
+            raise ConfigError(f"{folder} holds more than {MOST_FILES:,} files, which are not read.")
+        found[name] = entry = _entry(path, name, left)
+        left -= len(entry.data)
+    return found
+
+
+def _below(folder: Path, prefix: str, depth: int) -> Iterator[tuple[Path, str]]:
+    if depth > _DEEPEST:
+        raise ConfigError(f"{folder} is nested more than {_DEEPEST} folders deep.")
+    with os.scandir(folder) as found:
+        names = [each.name for _, each in zip(range(MOST_FILES + 1), found, strict=False)]
+    for each in sorted(names):
+        path, name = folder / each, f"{prefix}{each}"
+        yield path, name
+        if path.is_dir() and not path.is_symlink():
+            yield from _below(path, f"{name}/", depth + 1)
+
+
+def _entry(path: Path, name: str, largest: int) -> Entry:
+    about = path.lstat()
+    mode = stat.S_IMODE(about.st_mode) & 0o777
+    if not name.isprintable():
+        raise ConfigError(f"{str(path)!r} has a name with characters that cannot be printed.")
+    if stat.S_ISLNK(about.st_mode):
+        target = os.readlink(path)
+        if posixpath.isabs(target) or posixpath.normpath(f"{posixpath.dirname(name)}/{target}").startswith("../"):
+            raise ConfigError(f"{path} is a link to {target!r}, which leaves the folder: copy the file instead.")
+        return Entry("link", 0o777, target.encode())
+    if stat.S_ISDIR(about.st_mode):
+        return Entry("folder", mode | 0o700)
+    return Entry("file", mode | 0o600, read_bytes(path, largest))
+
+
+def packed(tree: Tree) -> str:
+    """Return a tree as the text that a box unpacks (see :mod:`turngym.envs.tools.harbor.inside`)."""
+    rows = [[name, each.kind, each.mode, 0, base64.b64encode(each.data).decode()] for name, each in tree.items()]
+    return base64.b64encode(zlib.compress(json.dumps(rows).encode(), 1)).decode()
