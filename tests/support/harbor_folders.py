@@ -1,5 +1,6 @@
 """Harbor task folders of several kinds, written by code: what they hold, and what is wrong with some."""
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -109,6 +110,10 @@ def _link_out(folder: Path) -> None:
     (folder / "tests" / "passwd").symlink_to("/etc/passwd")
 
 
+def _link_up(folder: Path) -> None:
+    (folder / "environment" / "up").symlink_to("../../../secret")
+
+
 def _folder_link(folder: Path) -> None:
     (folder / "solution" / "solve.sh").unlink()
     (folder / "solution").rmdir()
@@ -121,17 +126,19 @@ def _huge(folder: Path) -> None:
 
 
 def _pipe(folder: Path) -> None:
-    import os
-
     os.mkfifo(folder / "tests" / "pipe")
 
 
 def _text(name: str, text: str) -> Callable[[Path], None]:
-    return lambda folder: write(folder, {name: text}) and None
+    def damage(folder: Path) -> None:
+        write(folder, {name: text})
+
+    return damage
 
 
 HOSTILE: Mapping[str, tuple[Callable[[Path], None], str]] = {
     "link-out": (_link_out, "leaves the folder"),
+    "link-up": (_link_up, "leaves the folder"),
     "folder-link": (_folder_link, "is a symbolic link"),
     "huge": (_huge, "more than"),
     "pipe": (_pipe, "must be a regular file"),

@@ -102,17 +102,17 @@ def _below(folder: Path, prefix: str, depth: int) -> Iterator[tuple[Path, str]]:
 
 def _entry(path: Path, name: str, largest: int) -> Entry:
     about = path.lstat()
-    mode = stat.S_IMODE(about.st_mode) & 0o777
     if not name.isprintable():
         raise ConfigError(f"{str(path)!r} has a name with characters that cannot be printed.")
     if stat.S_ISLNK(about.st_mode):
         target = os.readlink(path)
-        if posixpath.isabs(target) or posixpath.normpath(f"{posixpath.dirname(name)}/{target}").startswith("../"):
+        place = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
+        if posixpath.isabs(target) or place == ".." or place.startswith("../"):
             raise ConfigError(f"{path} is a link to {target!r}, which leaves the folder: copy the file instead.")
         return Entry("link", 0o777, target.encode())
     if stat.S_ISDIR(about.st_mode):
-        return Entry("folder", mode | 0o700)
-    return Entry("file", mode | 0o600, read_bytes(path, largest))
+        return Entry("folder", 0o755)
+    return Entry("file", 0o755 if about.st_mode & 0o100 else 0o644, read_bytes(path, largest))
 
 
 def packed(tree: Tree) -> str:
