@@ -45,6 +45,25 @@ class Plan:
         label, task, _ = key
         return self.states[label][task] if self.states else None
 
+    def about(self, key: Key) -> dict[str, Any]:
+        """Return what the record of an episode has besides what was played."""
+        state = self.state(key)
+        return {} if state is None else {"state": state.as_json()}
+
+    def require_sound(self, key: Key, played: Trajectory) -> None:
+        """Raise if what was played is not the episode that was asked for.
+
+        Raises:
+            TurngymError: It has left the recorded episode that it continues.
+        """
+        if state := self.state(key):
+            state.require_reached(played)
+
+    def player(self, agent: Agent, keys: Mapping[int, Key]) -> Agent:
+        """Return who plays the episodes of an environment, given by their numbers."""
+        states = {number: state for number, key in keys.items() if (state := self.state(key)) is not None}
+        return Continuing(agent, {number: state.beginning for number, state in states.items()}) if states else agent
+
     def entries(self) -> Iterator[tuple[SuiteEntry, tuple[int, ...]]]:
         """Yield each entry with its seeds."""
         return zip(self.suite.entries, self.seeds, strict=True)
@@ -148,19 +167,14 @@ def play_plan(
         if may_begin is not None and not may_begin():
             return
 
-        starts = {number: state for number, (key, _) in waiting.items() if (state := plan.state(key)) is not None}
-        beginnings = {number: state.beginning for number, state in starts.items()}
-        player = Continuing(agent, beginnings) if beginnings else agent
+        player = plan.player(agent, {number: key for number, (key, _) in waiting.items()})
 
         def tell(
-            trajectory: Trajectory,
-            entry: SuiteEntry = entry,
-            waiting: dict[int, tuple[Key, int]] = waiting,
-            starts: Mapping[int, State] = starts,
+            trajectory: Trajectory, entry: SuiteEntry = entry, waiting: dict[int, tuple[Key, int]] = waiting
         ) -> None:
-            if state := starts.get(trajectory.spec.episode):
-                state.require_reached(trajectory)
-            on_episode(entry, waiting[trajectory.spec.episode][0], trajectory)
+            key, _ = waiting[trajectory.spec.episode]
+            plan.require_sound(key, trajectory)
+            on_episode(entry, key, trajectory)
 
         num_envs = min(execution.num_envs, len(waiting))
         with open_vector(entry.env_id, entry.env_kwargs, num_envs, execution.backend, entry.wrappers) as vector:

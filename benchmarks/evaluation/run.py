@@ -125,8 +125,7 @@ class EvaluationRun:
         def keep(entry: SuiteEntry, key: Key, trajectory: Trajectory) -> None:
             def add(verdict: Verdict | None) -> None:
                 row = episode_row(trajectory, key, entry, rules[entry.label], name, started, verdict, in_order)
-                if state := self.plan.state(key):
-                    row["state"] = state.as_json()
+                row |= self.plan.about(key)
                 folder.add(player, row, transcript(trajectory, key, entry.env_id))
                 self.watcher.add(row)
 
