@@ -39,6 +39,7 @@ FAMILIES = (
     "turngym.envs.web",
     "turngym.envs.desktop",
     "turngym.envs.website",
+    "turngym.envs.service",
     "turngym.envs.adapters",
 )
 GAME_FAMILIES = ("turngym.envs.werewolf", "turngym.envs.tablegames")

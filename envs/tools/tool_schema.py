@@ -140,7 +140,9 @@ def _parsed(text: str) -> Any:
     for _ in range(_DEEPEST):
         lists = [list(each.values()) if isinstance(each, dict) else each for each in level]
         level = [item for each in lists if isinstance(each, list) for item in each]
-    return None if level else found
+        if not level:
+            return found
+    return None
 
 
 def _integer(text: str) -> int:

@@ -20,24 +20,16 @@ class NoGoal(Exception):
     """The sampled world has no goal of the kind: sample again."""
 
 
-class Draw:
-    """Randomness, and the world that a goal is sampled in.
+class Dice:
+    """Randomness for choosing, several times faster than single numbers of numpy.
 
     Args:
-        world: The world.
-        schema: Its tables.
         generator: The source of randomness.
     """
 
-    def __init__(self, world: World, schema: Schema, generator: np.random.Generator) -> None:
-        self._world, self._schema, self._generator = world, schema, generator
+    def __init__(self, generator: np.random.Generator) -> None:
+        self._generator = generator
         self._numbers: list[float] = []
-
-    def records(self, table: str, **cells: Any) -> list[Record]:
-        """Return the rows of a table that have these cells."""
-        names = ("id", *self._schema[table])
-        found: list[Record] = [dict(zip(names, row, strict=True)) for row in self._world.tables[table]]
-        return [record for record in found if all(record[name] == value for name, value in cells.items())]
 
     def share(self) -> float:
         """Return a number from 0 up to, but not including, 1."""
@@ -70,6 +62,26 @@ class Draw:
         count = self.whole(low, min(high, len(choices)))
         order = sorted(range(len(choices)), key=lambda place: self.share())
         return [choices[place] for place in sorted(order[:count])]
+
+
+class Draw(Dice):
+    """Randomness, and the world that a goal is sampled in.
+
+    Args:
+        world: The world.
+        schema: Its tables.
+        generator: The source of randomness.
+    """
+
+    def __init__(self, world: World, schema: Schema, generator: np.random.Generator) -> None:
+        super().__init__(generator)
+        self._world, self._schema = world, schema
+
+    def records(self, table: str, **cells: Any) -> list[Record]:
+        """Return the rows of a table that have these cells."""
+        names = ("id", *self._schema[table])
+        found: list[Record] = [dict(zip(names, row, strict=True)) for row in self._world.tables[table]]
+        return [record for record in found if all(record[name] == value for name, value in cells.items())]
 
 
 Maker: TypeAlias = Callable[[Draw], Goal]

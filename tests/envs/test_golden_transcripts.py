@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import turngym  # noqa: F401  (registers the environments)
-from turngym.envs import household, search, tools, webshop, website
+from turngym.envs import household, search, service, tools, webshop, website
 from turngym.envs.textgames import SPECS
 from turngym.envs.transcript import replay, reset_text, transcript, turn_text
 from turngym.errors import ConfigError, MissingExtra
@@ -24,7 +24,14 @@ from turngym.types import Info
 GOLDEN = Path(__file__).parents[1] / "golden"
 IDS = sorted(env_id for env_id, spec in SPECS.items() if not spec.extra) + sorted(
     env_id
-    for env_id, spec in {**household.SPECS, **webshop.SPECS, **search.SPECS, **tools.SPECS, **website.SPECS}.items()
+    for env_id, spec in {
+        **household.SPECS,
+        **webshop.SPECS,
+        **search.SPECS,
+        **tools.SPECS,
+        **website.SPECS,
+        **service.SPECS,
+    }.items()
     if not spec.extra
 )
 FILES = sorted(GOLDEN.glob("*.txt"))

@@ -23,6 +23,7 @@ SHELVES = {
     "search": "Search",
     "webshop": "Web shop",
     "website": "Web sites",
+    "service": "Service desks",
     "web": "Pages in a browser",
     "desktop": "Desktop",
     "household": "Households",
