@@ -299,12 +299,13 @@ def _load(
     require_model(source)
     with loading_model(source):
         tokenizer = AutoTokenizer.from_pretrained(source, **extra)
-        kind = AutoModelForImageTextToText if _sees(source, extra) else AutoModelForCausalLM
+        kind = AutoModelForImageTextToText if sees(source, extra) else AutoModelForCausalLM
         network = kind.from_pretrained(source, **extra, **of_network)
     return network, tokenizer
 
 
-def _sees(source: str, extra: Mapping[str, Any]) -> bool:
+def sees(source: str, extra: Mapping[str, Any] = MappingProxyType({})) -> bool:
+    """Return whether a model takes pictures, by its files; those loaded with further arguments are of text alone."""
     return not extra and hasattr(AutoConfig.from_pretrained(source), "vision_config")
 
 

@@ -31,6 +31,7 @@ from turngym.trainers.loop.setup import (
     build_learner,
     build_supervised,
     check_template,
+    chosen_sampler,
     initial_model,
     policy_agent,
     require_own_sampler,
@@ -121,6 +122,8 @@ def _begin(config: TrainConfig, run_dir: Path, ranks: Ranks, console: Console, w
         config = replace(config, device="cpu")
     precision = chosen_precision(config.precision, chosen_device(rank_device(config.device, ranks)))
     config = replace(config, precision=ranks.from_first(precision))
+    sampler = chosen_sampler(config, algorithm, ranks)
+    config = replace(config, rollout=replace(config.rollout, sampler=sampler))
     check_template(config)
     with closing(make_task(config, algorithm, ranks)) as task, folder_of_ranks(ranks, run_dir, config) as folder:
         return _run(_Job(config, folder, task, console, watch, ranks), algorithm, resume=False)
@@ -206,7 +209,7 @@ class _Job:
             if finished:
                 trained = without_adapters(model)
                 self.ranks.on_first(lambda: self.finish(trained, trainer, control))
-                self.evaluate_all(trained)
+                self.evaluate_all(trained, trainer)
         finally:
             if control is not None:
                 control.stop()
@@ -222,12 +225,16 @@ class _Job:
         return str(report), explanation(read_run(self.folder))
 
     def rollouts_of(self, model: LanguageModel, trainer: Trainer) -> AbstractContextManager[RolloutSampler]:
-        """Return the context in which the policy generates as the settings say; evaluations are outside of it."""
+        """Return the context in which the policy generates as the settings say; servers take no part in evaluations."""
         if self.config.rollout.ray.workers or not self.ranks.is_first:
             return own_network()
         warmup = self.folder.path / "warmup"
         source = str(warmup) if (warmup / "done").exists() else model.name
         return rollouts_of(SamplerSetup(self.config, model, source, self.folder.path, lambda: trainer.iteration))
+
+    def evaluated_with(self, model: LanguageModel, trainer: Trainer) -> AbstractContextManager[RolloutSampler]:
+        """Return the context in which a model generates for evaluations: with vLLM if that is in this process."""
+        return self.rollouts_of(model, trainer) if self.config.rollout.sampler == "vllm" else own_network()
 
     def sampler_warning(self, model: LanguageModel) -> str:
         """Return what is wrong with the precision of what generates; empty if nothing is."""
@@ -327,7 +334,7 @@ class _Job:
 
             trainer.run(show, lambda warning: progress.console.print(f"warning: {warning}", markup=False))
 
-    def evaluate_all(self, model: LanguageModel) -> None:
+    def evaluate_all(self, model: LanguageModel, trainer: Trainer) -> None:
         """Evaluate before, after and control on the same held-out instances, sampled and greedy, on all ranks."""
         if not self.config.evaluation.episodes:
             return
@@ -341,9 +348,10 @@ class _Job:
             task = progress.add_task("evaluate", total=2 * len(candidates), note="")
             for name, load in candidates.items():
                 candidate = load()
-                for way, temperature in (("sampled", None), ("greedy", 0.0)):
-                    self._evaluate_one(candidate, f"{name}-{way}", temperature)
-                    progress.update(task, advance=1, note=name)
+                with self.evaluated_with(candidate, trainer):
+                    for way, temperature in (("sampled", None), ("greedy", 0.0)):
+                        self._evaluate_one(candidate, f"{name}-{way}", temperature)
+                        progress.update(task, advance=1, note=name)
 
     def _evaluate_one(self, model: LanguageModel, name: str, temperature: float | None) -> None:
         found = list(self.task.evaluate(model, name, temperature))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -15,7 +16,7 @@ from turngym.agents.models.agent import ModelAgent
 from turngym.agents.models.attention import require_attention, set_attention
 from turngym.agents.models.checkpoint_tensors import is_checkpoint
 from turngym.agents.models.embedded import build_model, build_tokenizer
-from turngym.agents.models.loading import LanguageModel, chosen_device, load_model, load_vocabulary
+from turngym.agents.models.loading import LanguageModel, chosen_device, load_model, load_vocabulary, sees
 from turngym.agents.models.quantized import require_quantizer
 from turngym.agents.models.vision.embedded import build_vision_model, with_pictures
 from turngym.agents.models.vllm.config import require_vllm
@@ -46,11 +47,14 @@ from turngym.trainers.loop.sft import SupervisedLearner
 from turngym.trainers.loop.tasks.shared_play import slots_of
 from turngym.trainers.settings.config import EMBEDDED, TrainConfig
 from turngym.trainers.settings.precision import DTYPES
+from turngym.trainers.settings.rollout import SamplerName
 from turngym.wrappers.actions.action_format import action_format
 from turngym.wrappers.wrapping import wrapping
 
 _TOKENIZER_EPISODES = 200
 _SMALL = 10_000_000
+_SHARDS = (2, 9)
+"""Version of torch from which FSDP does what is needed here."""
 
 
 def training_vector(config: TrainConfig, ranks: Ranks = SINGLE) -> TextVectorEnv:
@@ -99,7 +103,7 @@ def build_algorithm(config: TrainConfig) -> Algorithm[object]:
             "are played from deal to end. Take a method without snapshots, such as grpo or mappo, or an environment "
             "with one agent."
         )
-    if Need.SAMPLED_ENTROPIES in algorithm.needs and config.rollout.sampler != "transformers":
+    if Need.SAMPLED_ENTROPIES in algorithm.needs and config.rollout.sampler not in ("auto", "transformers"):
         raise ConfigError(
             f"{config.algorithm} reads the entropy of what is sampled from, which {config.rollout.sampler} does not "
             "tell. Pass --rollout.sampler transformers."
@@ -160,6 +164,22 @@ def environment_texts(vector: TextVectorEnv, format: str, seed: int) -> list[str
             texts += [turn.observation, write(turn.action)]
         texts.append(trajectory.final_observation)
     return texts
+
+
+def chosen_sampler(config: TrainConfig, algorithm: Algorithm[Any], ranks: Ranks) -> SamplerName:
+    """Return what samples for ``auto``: vLLM in this process where it is installed and works, else the network itself.
+
+    It works for text models of their own files on the first GPU, in one process, whose weights are synced after each
+    iteration, and for methods that do not read its entropies.
+    """
+    settings, device = config.rollout, chosen_device(config.device)
+    if settings.sampler != "auto":
+        return settings.sampler
+    has_place = device.type == "cuda" and not device.index and ranks.size == 1 and not settings.ray.workers
+    is_plain = config.model != EMBEDDED and config.quantize == "none" and not config.model.endswith(".gguf")
+    follows = not settings.is_journaled and settings.refresh_every == 1 and not settings.cache_tokens
+    fits = has_place and is_plain and follows and Need.SAMPLED_ENTROPIES not in algorithm.needs
+    return "vllm" if fits and importlib.util.find_spec("vllm") and not sees(config.model) else "transformers"
 
 
 def stays_on_cpu(config: TrainConfig) -> bool:
@@ -274,6 +294,11 @@ def iteration_specs(config: TrainConfig, iteration: int, attempt: int = 0) -> Se
     return group_specs(settings.groups, settings.group_size, iteration=iteration, seed=config.seed, attempt=attempt)
 
 
+def torch_version() -> tuple[int, ...]:
+    """Return the first two numbers of torch's version."""
+    return tuple(int(part) for part in torch.__version__.split(".")[:2])
+
+
 def require_own_sampler(config: TrainConfig, ranks: Ranks) -> None:
     """Raise if several ranks were to share what generates for one process.
 
@@ -308,5 +333,10 @@ def require_packages(config: TrainConfig) -> None:
             f"weights in {config.quantize} cannot be divided over ranks: leave out --update.sharding full."
         )
     require_quantizer(config.quantize)
+    if config.update.sharding == "full" and torch_version() < _SHARDS:
+        raise ConfigError(
+            f"--update.sharding full needs torch 2.9 or later, and {torch.__version__} is installed: upgrade it, "
+            "or leave it out."
+        )
     if config.lora_rank and importlib.util.find_spec("peft") is None:
         raise missing_extra("low-rank adapters", "peft", "train")

@@ -13,7 +13,7 @@ from turngym.options import Natural, Options, Positive, above, between
 from turngym.trainers.settings.ray import RayConfig
 from turngym.wrappers.actions.action_format import AUTO
 
-SamplerName: TypeAlias = Literal["transformers", "vllm", "vllm-server"]
+SamplerName: TypeAlias = Literal["auto", "transformers", "vllm", "vllm-server"]
 
 
 class RolloutConfig(Options):
@@ -39,7 +39,8 @@ class RolloutConfig(Options):
         prompt: Prompt settings.
         refresh_every: Iterations between weight syncs of the sampler: 1 always uses current weights, 4 makes samples up
             to 3 iterations stale.
-        sampler: Sampler: ``transformers``, ``vllm`` in the learner's process, or ``vllm-server`` in separate processes.
+        sampler: Sampler: ``transformers``, ``vllm`` in the learner's process, ``vllm-server`` in separate processes, or
+            ``auto``: ``vllm`` for a text model on one GPU where vLLM is installed, else ``transformers``.
         servers: URLs of running servers, such as ``http://127.0.0.1:8000``, for the sampler vllm-server.
         start_servers: Number of local servers to start, for the sampler vllm-server.
         served: Servers for sampling.
@@ -63,7 +64,7 @@ class RolloutConfig(Options):
     format: str = AUTO
     prompt: PromptConfig = field(default_factory=lambda: PromptConfig(instructions=False))
     refresh_every: Positive = 1
-    sampler: SamplerName = "transformers"
+    sampler: SamplerName = "auto"
     servers: tuple[str, ...] = ()
     start_servers: Annotated[int, between(0, MOST_SERVERS)] = 0
     served: ServedConfig = field(default_factory=ServedConfig)
@@ -80,7 +81,7 @@ class RolloutConfig(Options):
     def check(self) -> None:
         """Check what depends on several settings."""
         require_servers(self.sampler, self.servers, self.start_servers, self.vllm.tensor_parallel_size, self.served)
-        if self.sampler != "transformers" and self.refresh_every > 1:
+        if self.sampler in ("vllm", "vllm-server") and self.refresh_every > 1:
             raise ConfigError(
                 "vLLM always gets the current weights: leave out refresh_every, or sample with transformers."
             )

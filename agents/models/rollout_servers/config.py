@@ -24,8 +24,8 @@ class ServedConfig(Options):
         folder: Folder of the files; empty for ``weights`` in the run folder.
         key_variable: Environment variable with the servers' key (default: ``TURNGYM_API_KEY``).
         python: Python interpreter with vLLM, for servers started by the run; empty for this one.
-        devices: GPU indices for servers started by the run, ``tensor_parallel_size`` each; empty leaves the choice to
-            vLLM.
+        devices: GPU indices for servers started by the run, ``tensor_parallel_size`` each; by default the
+            model's own GPU if servers sleep or sync by ``ipc``, else others if there are enough, else vLLM's choice.
         concurrency: Maximum concurrent requests per server.
         retries: Retries of a failed request, on another server if there is one.
         timeout: Timeout of a completion in seconds.

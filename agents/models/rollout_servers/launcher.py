@@ -47,7 +47,7 @@ class ServerCommand:
     on_cpu: bool = False
     lora_rank: int = 0
     transfer: str = ""
-    devices: tuple[int, ...] = ()
+    devices: tuple[int | str, ...] = ()
     sleeps: bool = False
 
     def words(self, port: int) -> list[str]:

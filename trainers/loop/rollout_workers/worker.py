@@ -179,7 +179,7 @@ class RolloutWorker:
             torch.set_num_threads(config.threads)
         with ExitStack() as while_loading:
             if setup.files:
-                is_read_again = config.rollout.sampler != "transformers"  # by vLLM
+                is_read_again = config.rollout.sampler in ("vllm", "vllm-server")  # by vLLM
                 keeps = self._stack if is_read_again else while_loading
                 source = keeps.enter_context(TemporaryDirectory(prefix="worker-", dir=scratch_root()))
                 unpack_files(setup.files, Path(source))

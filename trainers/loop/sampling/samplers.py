@@ -89,7 +89,12 @@ def _servers(setup: SamplerSetup) -> AbstractContextManager[RolloutSampler]:
     return served_rollouts(setup)
 
 
-_SAMPLERS: Mapping[SamplerName, Factory] = {"transformers": own_network, "vllm": _vllm, "vllm-server": _servers}
+_SAMPLERS: Mapping[SamplerName, Factory] = {
+    "auto": own_network,  # a run names its own choice instead
+    "transformers": own_network,
+    "vllm": _vllm,
+    "vllm-server": _servers,
+}
 
 
 def rollouts_of(setup: SamplerSetup) -> AbstractContextManager[RolloutSampler]:

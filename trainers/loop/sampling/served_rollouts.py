@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import shutil
 import threading
@@ -21,6 +22,7 @@ from turngym.agents.chat_client.exchange import CallFailed
 from turngym.agents.models.completion import Completion
 from turngym.agents.models.loading import LanguageModel, vocabulary_size
 from turngym.agents.models.rollout_servers.client import PolicyClient
+from turngym.agents.models.rollout_servers.config import ServedConfig
 from turngym.agents.models.rollout_servers.keeper import Keeper
 from turngym.agents.models.rollout_servers.launcher import ADAPTER, OwnServer, ServerCommand
 from turngym.agents.models.rollout_servers.pool import ServerPool
@@ -247,6 +249,36 @@ def _way(setup: SamplerSetup, pool: ServerPool) -> tuple[WeightSync, Callable[[L
     return sync, lambda model: adapter_tensors(model.network)
 
 
+def server_devices(
+    served: ServedConfig, needed: int, own: torch.device, visible: Sequence[int | str]
+) -> tuple[int | str, ...]:
+    """Return the GPUs of servers that a run starts; empty leaves the choice to vLLM, which takes the first ones.
+
+    Args:
+        served: The settings, whose GPUs come first.
+        needed: GPUs of all servers.
+        own: Device of the policy.
+        visible: The GPUs that this process sees, as CUDA_VISIBLE_DEVICES names them.
+
+    >>> server_devices(ServedConfig(), 1, torch.device("cuda:1"), [4, 5, 6])
+    (4,)
+    >>> server_devices(ServedConfig(sync="ipc"), 1, torch.device("cuda:1"), [4, 5, 6])
+    (5,)
+    """
+    if served.devices or own.type != "cuda":
+        return served.devices
+    index = own.index or 0
+    if (served.sleep or served.sync == "ipc") and needed == 1:
+        return (visible[index],)
+    others = [each for number, each in enumerate(visible) if number != index]
+    return tuple(others[:needed]) if len(others) >= needed else ()
+
+
+def _visible() -> list[int | str]:
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return list(range(torch.cuda.device_count())) if named is None else [each.strip() for each in named.split(",")]
+
+
 def _own_servers(setup: SamplerSetup) -> list[OwnServer]:
     settings = setup.config.rollout
     served, each = settings.served, settings.vllm.tensor_parallel_size
@@ -258,11 +290,13 @@ def _own_servers(setup: SamplerSetup) -> list[OwnServer]:
     )
     if served.python:
         command = replace(command, python=served.python)
+    count = settings.start_servers
+    devices = server_devices(served, count * each, setup.model.network.device, _visible())
     return [
         OwnServer(
-            replace(command, devices=served.devices[number * each : (number + 1) * each]),
+            replace(command, devices=devices[number * each : (number + 1) * each]),
             setup.folder / "servers" / f"server-{number}.log",
             ADAPTER if rank else "",
         )
-        for number in range(settings.start_servers)
+        for number in range(count)
     ]

@@ -13,7 +13,7 @@ from turngym.agents.models.loading import LanguageModel
 from turngym.agents.models.vllm.config import VllmConfig
 from turngym.agents.models.vllm.sampler import VllmSampler
 from turngym.agents.sampling import Sampling
-from turngym.errors import ModelError
+from turngym.errors import ConfigError, ModelError
 from turngym.trainers.engine.adapters import without_adapters
 from turngym.trainers.engine.fingerprint import Fingerprints, handed_over
 
@@ -83,7 +83,16 @@ def vllm_rollouts(
         source: A folder or hub name with a model of its shape.
         config: vLLM settings.
         temperature: Temperature of the rollouts.
+
+    Raises:
+        ConfigError: The policy is on another GPU than the one that vLLM takes in this process.
     """
+    device = model.network.device
+    if device.index:
+        raise ConfigError(
+            f"vLLM takes the first GPU that this process sees, and the policy is on {device}: start it with "
+            f"CUDA_VISIBLE_DEVICES={device.index} and --device cuda."
+        )
     sampler = VllmSampler(source, config, model.stop_ids)
     follower = Follower(sampler, model, temperature)
     model.generate, model.longest = follower.generate, sampler.max_model_len

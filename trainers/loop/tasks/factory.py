@@ -41,7 +41,9 @@ def make_task(config: TrainConfig, algorithm: Algorithm[Any] | None = None, rank
 def _shared(config: TrainConfig, algorithm: Algorithm[Any] | None, ranks: Ranks) -> TaskSource:
     """Return the task: each rank plays its groups, or the first one all of them where others play for it."""
     settings = config.rollout
-    if ranks.size > 1 and (settings.ray.workers or settings.is_journaled or settings.sampler != "transformers"):
+    if ranks.size > 1 and (
+        settings.ray.workers or settings.is_journaled or settings.sampler in ("vllm", "vllm-server")
+    ):
         return FirstPlays(ranks, lambda: _played(config, algorithm, SINGLE))
     return _played(config, algorithm, ranks)
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
+import torch
 from torch import Tensor
 
 from turngym.agents.chat_client.exchange import CallFailed
@@ -20,6 +22,7 @@ from turngym.agents.models.rollout_servers.client import PolicyClient
 from turngym.agents.models.rollout_servers.launcher import free_port
 from turngym.agents.models.rollout_servers.sync.core import Weights, WeightSync
 from turngym.agents.models.rollout_servers.sync.folder import FolderSync
+from turngym.agents.models.vllm.weights import HEAD
 
 Kind: TypeAlias = Literal["nccl", "ipc"]
 
@@ -47,7 +50,7 @@ class GpuSync(WeightSync):
 
     def publish(self, label: str, weights: Weights) -> None:
         """Take the weights, which must not change until :meth:`settle`."""
-        self._weights, self._live = weights, label
+        self._weights, self._live = sent_once(weights), label
         if self.is_one_missing():
             self.files.publish(label, weights)
             self._on_disk = label
@@ -65,7 +68,8 @@ class GpuSync(WeightSync):
             if label != self._live:
                 raise CallFailed("transfer", "it gets weights with the next weight sync")
             try:
-                self._engine(server).send_weights()
+                with _on_device_of(self._weights):
+                    self._engine(server).send_weights()
             except (RuntimeError, OSError, ValueError) as error:
                 self._engines.pop(server, None)
                 raise CallFailed("transfer", repr(error)[:300]) from error
@@ -97,6 +101,23 @@ class GpuSync(WeightSync):
     def close(self) -> None:
         """Remove files."""
         self.files.close()
+
+
+def sent_once(weights: Weights) -> Weights:
+    """Return the weights without the output layer where it is the embedding, which it is for vLLM as well.
+
+    >>> embedding = torch.ones(2, 2)
+    >>> list(sent_once({"model.embed_tokens.weight": embedding, "lm_head.weight": embedding}))
+    ['model.embed_tokens.weight']
+    """
+    others = {each.data_ptr() for name, each in weights.items() if name != HEAD}
+    return {name: each for name, each in weights.items() if name != HEAD or each.data_ptr() not in others}
+
+
+def _on_device_of(weights: Weights) -> AbstractContextManager[object]:
+    """Make the GPU of the weights the current one; each thread starts with GPU 0."""
+    device = next(iter(weights.values())).device
+    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
 
 
 def _own_address(url: str) -> str:
