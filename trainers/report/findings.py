@@ -26,7 +26,7 @@ STAGES: Mapping[Stage, str] = {"before": "warmup", "after": "final", "control": 
 _MIN_CHANGED = 6
 """Instances that must come out differently: with fewer, even if all of them point one way, an exact sign test stays
 above 5 % (2 * 0.5 ** 5 = 6 %), so a bootstrap interval over them claims more than they can show."""
-_DAMAGE = (OSError, ValueError, TypeError, KeyError, AttributeError, TurngymError)
+_DAMAGE = (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, TurngymError)
 
 
 @dataclass(frozen=True)
@@ -108,13 +108,17 @@ def _metrics(folder: RunFolder) -> list[dict[str, Any]]:
 
 def _samples(folder: RunFolder) -> dict[str, list[dict[str, Any]]]:
     found = {
-        name: [{**record, "turns": [dict(turn) for turn in record["turns"]]} for record in records]
+        name: [{**record, "turns": [_turn(turn) for turn in record["turns"]]} for record in records]
         for name, records in folder.samples().items()
         if records
     }
     if not found:
         raise FileNotFoundError
     return found
+
+
+def _turn(turn: Mapping[str, Any]) -> dict[str, Any]:
+    return {**turn, "logprobs": [float(value) for value in turn.get("logprobs", ())]}
 
 
 def _instances(folder: RunFolder) -> frozenset[str]:

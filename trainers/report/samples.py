@@ -48,7 +48,7 @@ def _trajectory(name: str, position: int, record: Mapping[str, Any]) -> dict[str
 
 
 def _turn(turn: Mapping[str, Any]) -> dict[str, Any]:
-    logprobs = [float(value) for value in turn.get("logprobs", [])]
+    logprobs = turn.get("logprobs", [])
     return {
         "observation": str(turn.get("observation", "")),
         "completion": str(turn.get("completion", "")),

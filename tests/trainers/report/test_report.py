@@ -199,6 +199,8 @@ def test_an_empty_folder_still_gets_a_report(tmp_path: Path) -> None:
         ("evaluations/final-sampled.json", '{"success": 1}'),
         ("evaluations/final-sampled.episodes.jsonl", "{}\n{}\n"),
         ("samples/final.jsonl", '{"turns": 5}\n'),
+        ("samples/final.jsonl", '{"turns": [{"logprobs": [-0.5, ""]}]}\n'),
+        ("samples/final.jsonl", f'{{"turns": [{{"logprobs": [1{400 * "0"}]}}]}}\n'),
         ("instances.json", "5"),
     ],
 )
