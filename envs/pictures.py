@@ -40,8 +40,9 @@ class PictureEnv(TextEnv[Any]):
 
     @classmethod
     def recorded(cls, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Leave ``image`` out where it is False, so that what was recorded without images stays the same."""
-        return options if options.get("image") is not False else {k: v for k, v in options.items() if k != "image"}
+        """Leave ``image=False`` out where it is the default, so that records without images stay the same."""
+        is_told = options.get("image") is not False or cls.Options.image
+        return options if is_told else {name: value for name, value in options.items() if name != "image"}
 
     @property
     def image(self) -> bool:

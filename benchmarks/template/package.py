@@ -20,6 +20,7 @@ suites = "{module}.suites"
 # Found by gymnasium.make after `import turngym`, which reads these lines and imports nothing of this package.
 [project.entry-points."turngym.environments"]
 "{module}/{name}-v0" = "{module}.game:{name}"
+"{module}/{name}Hard-v0" = "{module}.game:{name}Hard"
 
 [tool.setuptools]
 packages = ["{module}"]
@@ -34,13 +35,28 @@ def environments() -> None:
     """Register the environments by their places, so that listing them imports none of them."""
     place = "{module}.game:{name}"
     register_env("{module}/{name}-v0", place, summary="Find a hidden treasure.")
-    register_env("{module}/{name}Hard-v0", place, summary="The same on a field of 16.", options={{"size": 16}})
+    register_env("{module}/{name}Hard-v0", f"{{place}}Hard", summary="The same on a field of 16.")
+'''
+
+_SECOND = '''
+
+class {name}Hard({name}):
+    """The same on a field of 16."""
+
+    class Options({name}.Options):
+        """The same options, with another default."""
+
+        size: Annotated[int, between(8, 20)] = 16
+        """Cells along each side of the field."""
+
+    options: Options
 '''
 
 _OF_TOOLS = (  # what differs where the environment has tools and pictures
-    ("Hard-v0", "Picture-v0"),
+    ("Hard", "Picture"),
     ("The same on a field of 16.", "The same with pictures."),
-    ('"size": 16', '"image": True'),
+    ("size: Annotated[int, between(8, 20)] = 16", "image: bool = True"),
+    ("Cells along each side of the field.", "Whether the observation has the picture."),
     ("both sizes", "both forms"),
 )
 
@@ -89,15 +105,18 @@ def files(name: str, module: str, words: str, game: str, test: str, tools: bool 
     """
     fields = {"name": name, "module": module, "words": words, "dashed": module.replace("_", "-")}
     unregistered = game.partition("\nENV_ID = ")[0].replace("import gymnasium\n", "").rstrip() + "\n"
-    found = {
+
+    def filled(text: str) -> str:
+        text = text.format(**fields)
+        for old, new in _OF_TOOLS if tools else ():
+            text = text.replace(old, new)
+        return text
+
+    return {
         "README.md": README.format(**fields),
-        "pyproject.toml": _PYPROJECT.format(**fields),
-        f"{module}/__init__.py": _INIT.format(**fields),
-        f"{module}/game.py": unregistered,
-        f"{module}/suites.py": SUITES.format(**fields),
+        "pyproject.toml": filled(_PYPROJECT),
+        f"{module}/__init__.py": filled(_INIT),
+        f"{module}/game.py": unregistered + filled(_SECOND),
+        f"{module}/suites.py": filled(SUITES),
         f"tests/test_{module}.py": test.replace(f"from {module} import", f"from {module}.game import"),
     }
-    for path in (f"{module}/__init__.py", f"{module}/suites.py") if tools else ():
-        for old, new in _OF_TOOLS:
-            found[path] = found[path].replace(old, new)
-    return found

@@ -6,11 +6,14 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import pytest
 import warm
+from gymnasium.envs.registration import load_env_creator
 
 from turngym.__main__ import main
 from turngym.benchmarks.cli.new_env import camel_case, module_name, write_files
@@ -154,6 +157,25 @@ def test_a_plugin_is_found_by_its_id_without_an_import(
     finally:
         gymnasium.registry.pop("my/PluggedGame-v0", None)
         sys.modules.pop("plugged_game", None)
+
+
+@pytest.mark.parametrize(("option", "second"), [("--package", {"size": 16}), ("--tools", {"image": True})])
+def test_both_environments_of_a_package_are_declared_for_gymnasium(
+    option: str, second: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"Declared{option.strip('-').title()}"
+    assert main(["new-env", name, option, "--folder", str(tmp_path)]) == 0
+    (package,) = tmp_path.iterdir()
+    declared = tomllib.loads((package / "pyproject.toml").read_text())["project"]["entry-points"][
+        "turngym.environments"
+    ]
+    monkeypatch.syspath_prepend(package)
+    made: list[Any] = [load_env_creator(place)() for place in declared.values()]
+    first, other = made
+    assert [place.split(":")[1] for place in declared.values()] == [type(first).__name__, type(other).__name__]
+    assert {key: getattr(other.options, key) for key in second} == second
+    assert {key: getattr(first.options, key) for key in second} != second
+    assert dict(other.recorded({"image": False})) == {"image": False}, "a snapshot names what is not the default"
 
 
 @pytest.mark.parametrize("name", [name for name in vars(test_game) if name.startswith("test_")])
