@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import re
 from collections.abc import Sequence
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
@@ -13,22 +14,39 @@ import tyro
 from tyro.conf import Positional
 
 from turngym.benchmarks.cli.options.parsing import parse, relaxed
+from turngym.benchmarks.suites import SUITES
+from turngym.envs.registration import games, specs
 from turngym.errors import MissingExtra
+from turngym.plugins import load_plugins
 
 _SHELLS = Literal["bash", "zsh", "fish"]
 
 
 _CHECK = "  # Check for special path completion marker."
-_OTHERWISE_FILES = {
-    "bash": '  [[ -n "$completions" ]] || { COMPREPLY=($(compgen -f -- "${COMP_WORDS[COMP_CWORD]}")); return 0; }\n',
-    "zsh": '  [[ -n "$completions" ]] || { _files; return; }\n',
+_PLAIN = re.compile(r"[A-Za-z0-9_./-]+")
+"""Names that mean nothing to a shell."""
+_WITH_IDS = ("check", "eval", "list", "play", "serve-env", "tournament", "train")
+_OTHERWISE = {
+    "bash": """  [[ -n "$completions" ]] || {
+    local ids=""; case "${COMP_WORDS[1]}" in %(commands)s) ids="%(ids)s" ;; esac
+    COMPREPLY=($(compgen -W "$ids" -- "${COMP_WORDS[COMP_CWORD]}"; compgen -f -- "${COMP_WORDS[COMP_CWORD]}"))
+    return 0
+  }
+""",
+    "zsh": """  [[ -n "$completions" ]] || {
+    case "$words[2]" in %(commands)s) compadd -- %(ids)s ;; esac
+    _files
+    return
+  }
+""",
 }
-"""Line that completes files where the parser's script has nothing to offer, such as after `view`; fish needs none."""
+"""Lines that complete ids and files where the parser's script has nothing to offer, such as after `view`."""
+_FISH = "complete -c turngym -n '__fish_seen_subcommand_from %(commands)s' -a '%(ids)s'"
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Print the script that completes commands and options in a shell.
+    """Print the script that completes commands, options, and ids of environments and suites in a shell.
 
     For bash: `turngym completion bash > ~/.local/share/bash-completion/completions/turngym`. For zsh, a file `_turngym`
     in a folder of `fpath`; for fish, `~/.config/fish/completions/turngym.fish`.
@@ -57,8 +75,18 @@ def main(argv: Sequence[str]) -> int:
     written = io.StringIO()
     with redirect_stdout(written), suppress(SystemExit):
         tyro.cli(every, args=words, prog="turngym", config=plain)
-    print(written.getvalue().replace(_CHECK, _OTHERWISE_FILES.get(arguments.shell, "") + _CHECK))
+    names = {"ids": " ".join(_ids()), "commands": "|".join(_WITH_IDS)}
+    if arguments.shell == "fish":  # which completes files itself
+        print(written.getvalue() + _FISH % (names | {"commands": " ".join(_WITH_IDS)}))
+    else:
+        print(written.getvalue().replace(_CHECK, _OTHERWISE[arguments.shell] % names + _CHECK))
     return 0
+
+
+def _ids() -> list[str]:
+    """Return the ids of environments and games and the names of suites, plug-ins included, that are plain words."""
+    load_plugins()
+    return sorted(filter(_PLAIN.fullmatch, {*specs(), *games(), *SUITES}))
 
 
 def _command(name: str) -> Any:

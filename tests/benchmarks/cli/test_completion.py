@@ -52,11 +52,18 @@ def test_bash_completes_commands_options_choices_and_files(script: Path, tmp_pat
     assert offered(script, tmp_path, "train", "--run-dir", "res") == {"results"}
 
 
+def test_bash_completes_ids_where_a_command_takes_one(script: Path, tmp_path: Path) -> None:
+    assert offered(script, tmp_path, "eval", "turngym/KuhnPokerS") == {"turngym/KuhnPokerSeat-v0"}
+    assert offered(script, tmp_path, "eval", "turngym-c") == {"turngym-core"}
+    assert offered(script, tmp_path, "train", "--env", "turngym/Fro") == {"turngym/FrozenLake-v0"}
+    assert offered(script, tmp_path, "view", "turngym/Kuhn") == set()
+
+
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_the_other_shells_have_the_same_commands(shell: str) -> None:
     text = printed(shell)
     assert all(f"'{name}': {{'description'" in text for name in COMMANDS)
-    assert "--rollout.group-size" in text and "--resume" in text
+    assert "--rollout.group-size" in text and "--resume" in text and " turngym/FrozenLake-v0 " in text
 
 
 def test_another_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
