@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from turngym.agents.models.loading import LanguageModel, chosen_device, load_model
 from turngym.agents.models.quantized import Quantize
@@ -22,6 +21,7 @@ from turngym.trainers.engine.probe import mismatch_warning
 from turngym.trainers.engine.ranks import SINGLE, Ranks
 from turngym.trainers.engine.ranks.launch import launched, rank_device
 from turngym.trainers.engine.ranks.sharing_out import folder_of_first
+from turngym.trainers.loop.bars import Bars
 from turngym.trainers.loop.checkpoints.checkpoint import all_checkpoints
 from turngym.trainers.loop.checkpoints.exporting import base_of_run, write_adapters
 from turngym.trainers.loop.control import ControlArm, is_done
@@ -41,7 +41,6 @@ from turngym.trainers.loop.setup import (
 )
 from turngym.trainers.loop.tasks.factory import make_task
 from turngym.trainers.loop.tasks.task import TaskSource
-from turngym.trainers.loop.time_left import TimeLeft
 from turngym.trainers.loop.trainer import Trainer
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.records.trackers import require_tracker
@@ -305,7 +304,7 @@ class _Job:
             raise ConfigError(f"{self.config.env} gave no demonstration: pass --warmup.demonstrations 0 to go without.")
         self.folder.write_instances({trajectory.instance for trajectory in data if trajectory.instance})
         learner = build_supervised(self.config, model, data)
-        with _progress(self.console) as progress:
+        with Bars(self.console) as progress:
             task = progress.add_task("warm-up", total=settings.epochs, note="")
             for _ in range(settings.epochs):
                 loss = learner.run_epoch()
@@ -313,7 +312,7 @@ class _Job:
 
     def train(self, trainer: Trainer, control: ControlArm | None) -> None:
         """Run the training loop with a progress bar."""
-        with _progress(self.console) as progress:
+        with Bars(self.console) as progress:
             total, done = self.config.iterations, trainer.iteration
             task = progress.add_task("train", total=total, completed=done, note="", deadline=trainer.deadline())
 
@@ -344,7 +343,7 @@ class _Job:
         candidates["warmup"] = lambda: self.load_written(warmup) if has_warmup else self.load(self.config.model)
         if has_control:
             candidates["control"] = lambda: self.load_written(control)
-        with _progress(self.console) as progress:
+        with Bars(self.console) as progress:
             task = progress.add_task("evaluate", total=2 * len(candidates), note="")
             for name, load in candidates.items():
                 candidate = load()
@@ -362,15 +361,3 @@ class _Job:
                 self.folder.write_samples(evaluation.name, evaluation.trajectories[:4], model.text_of)
 
         self.ranks.on_first(write)
-
-
-def _progress(console: Console) -> Progress:
-    return Progress(
-        TextColumn("{task.description:>9}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeLeft(),
-        TextColumn("{task.fields[note]}"),
-        console=console,
-    )
