@@ -48,6 +48,7 @@ from turngym.trainers.loop.tasks.shared_play import slots_of
 from turngym.trainers.settings.config import EMBEDDED, TrainConfig
 from turngym.trainers.settings.precision import DTYPES
 from turngym.trainers.settings.rollout import SamplerName
+from turngym.web.asgi_server import require_asgi
 from turngym.wrappers.actions.action_format import action_format
 from turngym.wrappers.wrapping import wrapping
 
@@ -322,6 +323,8 @@ def require_packages(config: TrainConfig) -> None:
     require_attention(config.attention, chosen_device(config.device))
     if config.rollout.needs_vllm:
         require_vllm()
+    if config.agent.command:
+        require_asgi("the gateway of --agent.command")
     if config.rollout.ray.workers:
         import_ray()
     if config.update.optimizer == "adamw_8bit":

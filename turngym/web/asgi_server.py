@@ -61,6 +61,22 @@ class ServerLimits:
     write_seconds: float = 30.0
 
 
+def require_asgi(feature: str) -> tuple[Any, Any]:
+    """Return uvicorn and its class of connections.
+
+    Args:
+        feature: Component that needs uvicorn, for the error message.
+
+    Raises:
+        MissingExtra: uvicorn is not installed.
+    """
+    try:
+        uvicorn = importlib.import_module("uvicorn")
+        return uvicorn, importlib.import_module("uvicorn.protocols.http.h11_impl").H11Protocol  # strict, always there
+    except ModuleNotFoundError as error:
+        raise missing_extra(feature, str(error.name), "serve") from error
+
+
 def asgi_server(app: _App, feature: str, limits: ServerLimits | None = None, **settings: Any) -> Any:
     """Return a server of uvicorn for an application; its ``run`` takes sockets that listen.
 
@@ -73,11 +89,7 @@ def asgi_server(app: _App, feature: str, limits: ServerLimits | None = None, **s
     Raises:
         MissingExtra: uvicorn is not installed.
     """
-    try:
-        uvicorn = importlib.import_module("uvicorn")
-        inner = importlib.import_module("uvicorn.protocols.http.h11_impl").H11Protocol  # strict, and always there
-    except ModuleNotFoundError as error:
-        raise missing_extra(feature, str(error.name), "serve") from error
+    uvicorn, inner = require_asgi(feature)
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
