@@ -164,7 +164,7 @@ def _submission(played: Evaluation | Submission | StrPath) -> Submission:
     if isinstance(played, Submission):
         return played
     if not isinstance(played, Evaluation):
-        return load_submission(path_of(played, "an evaluation that turngym.evaluate has not returned"))
+        return load_submission(path_of(played, "each side, unless it is what turngym.evaluate returned,"))
     found = played.result
     rows = tuple(row for each in found.results for row in each.episodes)
     rules = {row["label"]: row["ruleset_hash"] for row in rows}

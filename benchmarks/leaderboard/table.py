@@ -122,7 +122,10 @@ def build_leaderboard(entries: Iterable[Entry], left_out: Iterable[LeftOut] = ()
 
 
 def distinctions(groups: Sequence[Group]) -> list[str]:
-    """Return for each table what tells it from the others of its suite and version; empty where it is alone."""
+    """Return for each table what tells it from the others of its suite and version, after its own options.
+
+    Empty for a table that is alone and has no options other than the suite's.
+    """
     facts = [_facts(group) for group in groups]
     found = []
     for group, mine in zip(groups, facts, strict=True):
@@ -131,11 +134,25 @@ def distinctions(groups: Sequence[Group]) -> list[str]:
             for other, theirs in zip(groups, facts, strict=True)
             if other is not group and (other.suite, other.version) == (group.suite, group.version)
         ]
-        told = [f"{name} {value}" for name, value in mine.items() if any(each.get(name) != value for each in others)]
+        own = _own_options(group)
+        told = [
+            f"{name} {value}"
+            for name, value in mine.items()
+            if name in own or any(each.get(name) != value for each in others)
+        ]
         missing = dict.fromkeys(name for each in others for name in each if name not in mine)
         words = [*told[:_MOST_FACTS], *(["..."] if len(told) > _MOST_FACTS else [])]
         found.append(", ".join(words or [f"without {name}" for name in list(missing)[:_MOST_FACTS]]))
     return found
+
+
+def _own_options(group: Group) -> set[str]:
+    """Return the names of the options that were passed to a single environment; a suite has its own."""
+    config = group.entries[0].submission.config
+    if config["suite"]["version"] or len(config["environments"]) > 1:
+        return set()
+    (only,) = config["environments"]
+    return {name for name, value in only["options"].items() if (name, value) != ("split", "test")} | {"wrappers"}
 
 
 def _facts(group: Group) -> dict[str, str]:

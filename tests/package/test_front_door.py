@@ -100,7 +100,7 @@ def test_results_are_compared_as_returned_or_by_folder(tmp_path: Path) -> None:
     [
         (lambda folder: turngym.train(config=3), "config must be a path, as text or a pathlib.Path, got 3."),  # type: ignore[arg-type]
         (lambda folder: turngym.train(run_dir=3), "run_dir must be a path"),  # type: ignore[arg-type]
-        (lambda folder: turngym.compare(1, 2), "that turngym.evaluate has not returned must be a path, as text"),  # type: ignore[arg-type]
+        (lambda folder: turngym.compare(1, 2), "unless it is what turngym.evaluate returned, must be a path, as text"),  # type: ignore[arg-type]
         (lambda folder: export(folder, "chat", 3), "out must be a path"),  # type: ignore[arg-type]
         (lambda folder: export(3, "chat", folder), "folder must be a path"),  # type: ignore[arg-type]
         (lambda folder: export(folder, 3, folder / "x"), "no export format named '3'"),  # type: ignore[arg-type]

@@ -16,6 +16,7 @@ from submissions import ENV, HOSTILE, changed, play, rows_of, write_rows
 
 from turngym.agents.intervals import Estimate, cluster_bootstrap, share
 from turngym.agents.verifiers import Verdict
+from turngym.benchmarks.evaluation.evaluate import evaluate
 from turngym.benchmarks.leaderboard.entries import Entry, expand, read_entries
 from turngym.benchmarks.leaderboard.table import (
     _json,
@@ -307,7 +308,15 @@ def test_tables_of_one_suite_say_in_what_they_differ(played: Path, tmp_path: Pat
     told = {group.entries[0].folder.name: words for group, words in zip(groups, distinctions(groups), strict=True)}
     assert len(groups) == 3 and "size 5" in told["size"] and "rules 00000000" in told["rules"]
     assert "size" not in told["rules"] and all(told.values()) and len(set(told.values())) == 3
-    assert distinctions(groups[:1]) == [""]
+    alone = {group.entries[0].folder.name: distinctions([group]) for group in groups}
+    assert alone == {"left": [""], "size": ["size 5"], "rules": [""]}
+
+
+def test_a_table_of_one_environment_names_its_options_even_alone(tmp_path: Path) -> None:
+    evaluate("turngym/FrozenLake-v0", "random", episodes=2, options={"view": "grid"}, out=tmp_path / "grid")
+    board = build_leaderboard(*read_entries([tmp_path / "grid"]))
+    assert distinctions(board.groups) == ['view "grid"']
+    assert "turngym/FrozenLake-v0, version 0: view &#34;grid&#34;" in leaderboard_page(board)
 
 
 def test_a_number_without_an_interval_may_have_any_rank() -> None:
