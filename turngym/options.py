@@ -65,27 +65,37 @@ class Rule(NamedTuple):
 
 def between(low: float, high: float) -> Rule:
     """Restrict to numbers from ``low`` to ``high``, both included."""
-    return Rule(f"in [{low}, {high}]", lambda value: low <= value <= high)
+    return Rule(f"in [{_bound(low)}, {_bound(high)}]", lambda value: low <= value <= high)
 
 
 def at_least(low: float) -> Rule:
     """Restrict to numbers from ``low`` on."""
-    return Rule(f"of at least {low}", lambda value: value >= low)
+    return Rule(f"of at least {_bound(low)}", lambda value: value >= low)
 
 
 def at_most(high: float) -> Rule:
     """Restrict to numbers up to ``high``."""
-    return Rule(f"up to {high}", lambda value: value <= high)
+    return Rule(f"up to {_bound(high)}", lambda value: value <= high)
 
 
 def above(low: float) -> Rule:
     """Restrict to numbers greater than ``low``."""
-    return Rule(f"above {low}", lambda value: value > low)
+    return Rule(f"above {_bound(low)}", lambda value: value > low)
 
 
 def below(high: float) -> Rule:
     """Restrict to numbers less than ``high``."""
-    return Rule(f"below {high}", lambda value: value < high)
+    return Rule(f"below {_bound(high)}", lambda value: value < high)
+
+
+def _bound(value: float) -> str:
+    """Return a bound as it is read most easily.
+
+    >>> _bound(9), _bound(0.5), _bound(1_000_000), _bound(-1e6), _bound(1_000_000.5)
+    ('9', '0.5', '1000000', '-1e6', '1000000.5')
+    """
+    is_long = isinstance(value, float) and abs(value) >= 1e5 and value % 1e5 == 0
+    return f"{value:g}".replace("e+0", "e").replace("e+", "e") if is_long else str(value)
 
 
 def one_of(*texts: str) -> Rule:
