@@ -55,7 +55,7 @@ class Box(ABC):
         self.env, self.workdir = dict(env), workdir
 
     @abstractmethod
-    def run(self, command: str, env: Mapping[str, str], seconds: float, *, stay: bool = False) -> Ran:
+    def run(self, command: str, env: Mapping[str, str], seconds: float, *, stay: bool = False, user: str = "") -> Ran:
         """Run a command in a new shell.
 
         Args:
@@ -63,6 +63,7 @@ class Box(ABC):
             env: More variables.
             seconds: Timeout.
             stay: Whether the processes that it leaves behind continue.
+            user: User that runs it, where the box has several; that of the image unless given.
 
         Raises:
             BoxLost: The box has ended.

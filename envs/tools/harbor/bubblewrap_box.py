@@ -79,7 +79,8 @@ class BubblewrapBox(Box):
         ]
         return launch(arguments, self._limits)
 
-    def run(self, command: str, env: Mapping[str, str], seconds: float, *, stay: bool = False) -> Ran:
+    def run(self, command: str, env: Mapping[str, str], seconds: float, *, stay: bool = False, user: str = "") -> Ran:
+        """Run a command in a new shell; there is one user only."""
         order = {"command": command, "env": {**self.env, **env}, "folder": self.workdir, "seconds": seconds}
         try:
             found = self._ask({"do": "run", **order, "stay": stay}, seconds + _ORDER_SECONDS)
@@ -93,13 +94,16 @@ class BubblewrapBox(Box):
         return Ran(int(found["code"] or 0), output, found.get("late") is True)
 
     def put(self, tree: str, root: str, *, empty: bool = False) -> None:
+        """Write a packed tree below a folder."""
         self._ask({"do": "put", "tree": tree, "root": root, "empty": empty})
 
     def get(self, paths: Sequence[str], most: int) -> str | None:
+        """Return a packed tree of paths; None if it is too large."""
         found = self._ask({"do": "get", "paths": list(paths), "most": most})
         return str(found["tree"]) if "tree" in found else None
 
     def rewards(self, folder: str) -> dict[str, str | None]:
+        """Return name -> text of the files of rewards."""
         found = self._ask({"do": "rewards", "folder": folder, "most": LARGEST_REWARD})
         return {name: text if isinstance(text, str) else None for name, text in found.items()}
 
@@ -111,9 +115,11 @@ class BubblewrapBox(Box):
             raise BoxLost("the box has ended.")
 
     def has_processes(self) -> bool:
+        """Return whether processes of earlier commands run."""
         return bool(self._ask({"do": "others"})["count"])
 
     def close(self) -> None:
+        """Remove the box; calling it again has no effect."""
         self._session.close()
 
     def _ask(self, order: Mapping[str, Any], seconds: float = _ORDER_SECONDS) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import os
 import posixpath
 import stat
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -117,5 +117,33 @@ def _entry(path: Path, name: str, largest: int) -> Entry:
 
 def packed(tree: Tree) -> str:
     """Return a tree as the text that a box unpacks (see :mod:`turngym.envs.tools.harbor.inside`)."""
-    rows = [[name, each.kind, each.mode, 0, base64.b64encode(each.data).decode()] for name, each in tree.items()]
-    return base64.b64encode(zlib.compress(json.dumps(rows).encode(), 1)).decode()
+    return packed_rows((name, each, 0) for name, each in tree.items())
+
+
+def packed_rows(rows: Iterable[tuple[str, Entry, int]]) -> str:
+    """Return path, entry and time of modification of files as a packed tree."""
+    found = [[name, each.kind, each.mode, stamp, base64.b64encode(each.data).decode()] for name, each, stamp in rows]
+    return base64.b64encode(zlib.compress(json.dumps(found).encode(), 1)).decode()
+
+
+def unpacked(text: str) -> list[tuple[str, Entry, int]]:
+    """Return path, entry and time of modification (nanoseconds) of what :func:`packed` or a box packed.
+
+    Raises:
+        ValueError: It is no packed tree, or has more than :data:`MOST_BYTES`.
+
+    >>> unpacked(packed({"a.txt": Entry("file", 0o644, b"hi")}))
+    [('a.txt', Entry(kind='file', mode=420, data=b'hi'), 0)]
+    """
+    if not text:
+        return []
+    reader = zlib.decompressobj()
+    content = reader.decompress(base64.b64decode(text, validate=True), 2 * MOST_BYTES)
+    if reader.unconsumed_tail:
+        raise ValueError(f"a tree of more than {MOST_BYTES:,} bytes")
+    found = []
+    for name, kind, mode, stamp, data in json.loads(content):
+        if kind not in ("file", "folder", "link") or not isinstance(name, str) or not isinstance(mode, int):
+            raise ValueError(f"an entry {str(name)[:60]!r} of a tree")
+        found.append((name, Entry(kind, mode & 0o7777, base64.b64decode(data)), int(stamp)))
+    return found

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from turngym.envs.tools.harbor.box import Box
 from turngym.envs.tools.harbor.bubblewrap_box import BubblewrapBox, require_boxes
+from turngym.envs.tools.harbor.docker_box import DockerBox, client, image_of
 from turngym.envs.tools.harbor.dockerfile import NeedsDocker, Recipe, read_recipe
 from turngym.envs.tools.harbor.settings import BoxSettings
 from turngym.envs.tools.harbor.tasks import Task
@@ -57,7 +58,9 @@ class BoxMaker:
         """
         recipe = self._recipe(task, folder, settings)
         if recipe is None:
-            raise MissingExtra("boxes of docker are not made yet.")
+            return DockerBox(
+                image_of(folder, settings), settings, env, self._runtime, self._network and settings.network
+            )
         return BubblewrapBox(recipe, settings, env)
 
     def _recipe(self, task: Task, folder: Path, settings: BoxSettings) -> Recipe | None:
@@ -82,7 +85,10 @@ class BoxMaker:
             raise MissingExtra(f"the task {task.name} needs Docker, because {error}: pass sandbox=docker.") from error
 
     def _require_docker(self, reason: str = "sandbox=docker was asked for") -> None:
-        raise MissingExtra(f"{reason}; turngym/Harbor-v0 has no boxes of Docker yet.")
+        try:
+            client()
+        except MissingExtra as error:
+            raise MissingExtra(f"{reason}: {error}") from error
 
 
 def unplayable(reasons: Sequence[str]) -> str:

@@ -86,7 +86,7 @@ class Trial:
         if left <= 0:
             return Ran(124, "The time of this step is up: submit.", True)
         start = time.monotonic()
-        ran = box.run(command, {}, min(left, self._rules.seconds), stay=self._rules.stay)
+        ran = box.run(command, {}, min(left, self._rules.seconds), stay=self._rules.stay, user=self.step.user)
         self._spent += time.monotonic() - start
         return ran
 
@@ -233,7 +233,7 @@ class Trial:
         env = {"PYTHONNOUSERSITE": "1", **resolved(verifier.env, self._rules.variables, place)}
         left = deadline - time.monotonic()
         if left > 0:
-            ran = box.run(f"bash {TESTS}/test.sh", env, left, stay=True)
+            ran = box.run(f"bash {TESTS}/test.sh", env, left, stay=True, user=verifier.user)
         if left <= 0 or ran.is_late:
             raise VerifierError(f"the verifier of {self.task.name} was not done in {verifier.seconds:g} seconds.")
         box.end_processes()

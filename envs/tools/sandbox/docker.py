@@ -36,7 +36,7 @@ _HEADER = struct.Struct(">BxxxL")
 _FIRST_USER = 1_000_000_000
 _HELPERS = 8
 _users = itertools.count()
-_LABEL = "turngym"
+LABEL = "turngym"
 """Says whose a container is."""
 
 
@@ -74,37 +74,9 @@ class Docker(Sandbox):
         url: str = "",
     ) -> None:
         super().__init__(limits)
-        try:
-            import docker
-            import requests
-        except ModuleNotFoundError:
-            raise missing_extra("the sandbox docker", "docker", "sandbox") from None
         self._image, self._runtime, self._python, self._cpus = image, runtime, python, cpus
-        no_engine = "the sandbox docker needs a running Docker engine ({}): start dockerd."
-        try:
-            _require_socket(url or os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock"))
-            told = {"version": _API, "timeout": 60}
-            self._client = docker.DockerClient(base_url=url, **told) if url else docker.from_env(**told)
-        except (docker.errors.DockerException, OSError) as error:
-            raise MissingExtra(no_engine.format(error)) from error
-        try:
-            self._client.images.get(image)
-            self._remove_stale()
-        except docker.errors.ImageNotFound:
-            self._client.close()
-            raise MissingExtra(f"the sandbox docker needs the image {image}: docker pull {image}.") from None
-        except (docker.errors.DockerException, requests.RequestException, OSError) as error:
-            self._client.close()
-            raise MissingExtra(no_engine.format(error)) from error
-
-    def _remove_stale(self) -> None:
-        """Remove the containers left behind by killed processes."""
-        import docker
-
-        for container in self._client.containers.list(all=True, filters={"label": _LABEL}, ignore_removed=True):
-            if is_gone(container.labels.get(_LABEL, "")):
-                with contextlib.suppress(docker.errors.APIError):  # another process may be removing it
-                    container.remove(force=True, v=True)
+        self._client = engine("the sandbox docker", url)
+        require_image(self._client, "the sandbox docker", image)
 
     def session(self) -> DockerSession:
         """Return a fresh session."""
@@ -136,13 +108,70 @@ class Docker(Sandbox):
             "init": False,  # the driver itself is process 1
             "ipc_mode": "private",
             "log_config": {"Type": "none", "Config": {}},
-            "labels": {_LABEL: mark()},
+            "labels": {LABEL: mark()},
             **({"runtime": self._runtime} if self._runtime else {}),
         }
 
     def close(self) -> None:
         """Close the connection to the engine; sessions in use continue with their own."""
         self._client.close()
+
+
+def engine(feature: str, url: str = "") -> Any:
+    """Return a client of the Docker engine, without containers that killed processes have left behind.
+
+    Args:
+        feature: Component that needs it, for the message.
+        url: Address of the engine; ``DOCKER_HOST`` or the usual socket by default.
+
+    Raises:
+        MissingExtra: The package or the engine is missing.
+    """
+    try:
+        import docker
+        import requests
+    except ModuleNotFoundError:
+        raise missing_extra(feature, "docker", "sandbox") from None
+    no_engine, client = f"{feature} needs a running Docker engine ({{}}): start dockerd.", None
+    try:
+        _require_socket(url or os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock"))
+        told = {"version": _API, "timeout": 60}
+        client = docker.DockerClient(base_url=url, **told) if url else docker.from_env(**told)
+        _remove_stale(client)
+    except (docker.errors.DockerException, requests.RequestException, OSError) as error:
+        if client is not None:
+            client.close()
+        raise MissingExtra(no_engine.format(error)) from error
+    return client
+
+
+def require_image(client: Any, feature: str, image: str) -> None:
+    """Raise, and close the client, unless the engine has an image.
+
+    Raises:
+        MissingExtra: It has not, or does not answer.
+    """
+    import docker
+    import requests
+
+    try:
+        client.images.get(image)
+    except docker.errors.ImageNotFound:
+        client.close()
+        raise MissingExtra(f"{feature} needs the image {image}: docker pull {image}.") from None
+    except (docker.errors.DockerException, requests.RequestException, OSError) as error:
+        client.close()
+        raise MissingExtra(f"{feature} needs a running Docker engine ({error}): start dockerd.") from error
+
+
+def _remove_stale(client: Any) -> None:
+    """Remove the containers left behind by killed processes."""
+    import docker
+
+    for container in client.containers.list(all=True, filters={"label": LABEL}, ignore_removed=True):
+        if is_gone(container.labels.get(LABEL, "")):
+            with contextlib.suppress(docker.errors.APIError):  # another process may be removing it
+                container.remove(force=True, v=True)
 
 
 def _require_socket(url: str) -> None:
