@@ -9,9 +9,13 @@ from typing import Any
 
 from torch import nn
 from torch.utils.checkpoint import checkpoint
+from transformers import PreTrainedModel
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from turngym.errors import ConfigError
+from turngym.trainers.engine.head import same_head
+from turngym.trainers.engine.layouts.check import same_layouts
+from turngym.trainers.engine.sharing import copy_sharing_all
 
 _WAY_OUT = "pass --update.no-gradient-checkpointing"
 
@@ -43,13 +47,27 @@ def _dropouts(module: nn.Module) -> list[tuple[str, float]]:
     return [(f".{name}", value) for name, value in own if value]
 
 
+def run_apart(network: PreTrainedModel) -> PreTrainedModel:
+    """Return a network that has all tensors of another one and runs its layers in its own way.
+
+    So an update can checkpoint or compile layers while other threads sample. Quantized layers cannot be copied without
+    their weights, so that such a network is returned itself.
+    """
+    if getattr(network, "hf_quantizer", None) is not None:
+        return network
+    found = copy_sharing_all(network)
+    same_head(found, network)
+    same_layouts(found, network)
+    return found
+
+
 @contextmanager
 def checkpointing(layers: Sequence[GradientCheckpointingLayer]) -> Iterator[None]:
     """Checkpoint layers inside of the context.
 
     Only layers in train mode are checkpointed, and those leave the key-value cache empty (in transformers before 5.24
     even where no gradients are computed). So they are in it inside of the context alone, and nothing may be sampled
-    there.
+    with these layers there: an update runs those of :func:`run_apart`.
     """
     before = [layer.training for layer in layers]
     layer: Any

@@ -17,7 +17,7 @@ from turngym.trainers.core.finite import bad_gradient, bad_loss, check_weights, 
 from turngym.trainers.core.turn_table import turn_table
 from turngym.trainers.core.update_config import UpdateConfig
 from turngym.trainers.engine.adapters import has_adapters
-from turngym.trainers.engine.checkpointing import checkpointed_layers, checkpointing
+from turngym.trainers.engine.checkpointing import checkpointed_layers, checkpointing, run_apart
 from turngym.trainers.engine.compiling import CompiledLayers
 from turngym.trainers.engine.head import head_of
 from turngym.trainers.engine.layouts.check import require_layout
@@ -74,6 +74,8 @@ class Learner:
         self.ranks = self.spread.ranks
         self.network = self.spread.placed(model.network)
         """The policy as it is trained, whose weights the other one gets after every iteration."""
+        if self.network is model.network and (config.compile or config.gradient_checkpointing):
+            self.network = run_apart(model.network)
         self.updates = 0
         """Updates so far, including those that trained only the critic."""
         self.policy_updates = 0

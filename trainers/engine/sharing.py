@@ -19,6 +19,17 @@ def copy_sharing_frozen(module: ModuleT) -> ModuleT:
     return copy.deepcopy(module, {id(parameter): parameter for parameter in frozen_parameters(module)})
 
 
+def copy_sharing_all(module: ModuleT) -> ModuleT:
+    """Return a copy whose parameters and buffers are those of the original: the same weights, run in another way.
+
+    >>> layer = nn.Linear(2, 2)
+    >>> other = copy_sharing_all(layer).eval()
+    >>> other.weight is layer.weight, layer.training
+    (True, True)
+    """
+    return copy.deepcopy(module, {id(each): each for each in (*module.parameters(), *module.buffers())})
+
+
 def frozen_parameters(module: nn.Module) -> list[nn.Parameter]:
     """Return the parameters that are not trained."""
     return [parameter for parameter in module.parameters() if not parameter.requires_grad]

@@ -83,6 +83,28 @@ def test_layers_keep_their_input_alone(trajectories: list[Trajectory]) -> None:
     assert found < plain / 4
 
 
+def test_the_sampling_network_is_left_alone_during_an_update(
+    trajectories: list[Trajectory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another thread may sample with it; weights are shared."""
+    learner = learner_of(small_model(), "grpo", True)
+    seen: list[tuple[bool, bool]] = []
+    loss = learner.algorithm.loss
+
+    def look(inputs: Any) -> Any:
+        networks = (learner.model.network, learner.network)
+        seen.append(tuple(any(m.training for m in network.modules()) for network in networks))  # type: ignore[arg-type]
+        return loss(inputs)
+
+    monkeypatch.setattr(learner.algorithm, "loss", look)
+    before = [each.detach().clone() for each in learner.model.network.parameters()]
+    learner.update(trajectories, 0)
+    assert set(seen) == {(False, True)}
+    pairs = zip(learner.model.network.parameters(), learner.network.parameters(), strict=True)
+    assert all(one is other for one, other in pairs)
+    assert not all(map(torch.equal, before, learner.model.network.parameters()))
+
+
 def test_sampling_after_an_update_is_right(trajectories: list[Trajectory]) -> None:
     learner = learner_of(small_model(), "ppo", True)
     before = learner.network.state_dict()["model.norm.weight"].clone()
