@@ -91,7 +91,7 @@ _WRAPPERS = Annotated[
 
 _TRACK: Any = tyro.conf.arg(
     metavar="NAME",
-    help="Tracker, repeatable: wandb, mlflow, trackio, or tensorboard, which is written anyway if installed.",
+    help="Tracker, repeatable: wandb, mlflow, trackio, prometheus, or tensorboard, written anyway if installed.",
 )
 
 

@@ -1,4 +1,4 @@
-"""Trackers: TensorBoard, Weights & Biases, MLflow and Trackio behind one interface."""
+"""Trackers: TensorBoard, Weights & Biases, MLflow, Trackio and Prometheus behind one interface."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from turngym.errors import missing_extra
+from turngym.trainers.records.prometheus import PrometheusFile
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.settings.config import TrainConfig
 
-TrackerName: TypeAlias = Literal["tensorboard", "wandb", "mlflow", "trackio"]
+TrackerName: TypeAlias = Literal["tensorboard", "wandb", "mlflow", "trackio", "prometheus"]
 PROJECT = "turngym"
 """Default name of the project or experiment."""
+_FILES = "prometheus"
+"""The tracker that needs no package."""
 _PACKAGES = {"tensorboard": ("tensorboard", "train")}
 _INVALID_IN_MLFLOW = re.compile(r"[^\w./ -]")
 _MLFLOW_LIMITS = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "15", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2"}
@@ -64,6 +67,8 @@ def require_tracker(name: str) -> None:
     Raises:
         MissingExtra: It is not.
     """
+    if name == _FILES:
+        return
     package, extra = _PACKAGES.get(name, (name, name))
     if find_spec(package) is None:
         raise missing_extra(f"--track {name}", package, extra)
@@ -79,6 +84,7 @@ def start_tracker(name: TrackerName, folder: RunFolder, config: TrainConfig) -> 
     """
     kinds: dict[str, Callable[[RunFolder, TrainConfig], Tracker]]
     kinds = {"tensorboard": _TensorBoard, "wandb": _Wandb, "mlflow": _MLflow, "trackio": _Trackio}
+    kinds[_FILES] = lambda folder, config: PrometheusFile(folder.path)
     return kinds[name](folder, config)
 
 

@@ -110,7 +110,7 @@ class TrainConfig(Options):
         agent: Agent program that replaces the built-in agent and calls the model over HTTP; tasks from a file.
         guards: Conditions for warnings and for stopping.
         track: Trackers for metrics, histograms, transcripts and images, in addition to the run folder: ``wandb``,
-            ``mlflow``, ``trackio``; ``tensorboard`` is written if installed.
+            ``mlflow``, ``trackio``, ``prometheus``; ``tensorboard`` is written if installed.
     """
 
     env: str = DEFAULT_ENV
@@ -149,7 +149,7 @@ class TrainConfig(Options):
     self_play: SelfPlayConfig = field(default_factory=SelfPlayConfig)
     agent: ProgramConfig = field(default_factory=ProgramConfig)
     guards: GuardConfig = field(default_factory=GuardConfig)
-    track: tuple[Literal["tensorboard", "wandb", "mlflow", "trackio"], ...] = ()
+    track: tuple[Literal["tensorboard", "wandb", "mlflow", "trackio", "prometheus"], ...] = ()
 
     def check(self) -> None:
         """Check what depends on several settings."""

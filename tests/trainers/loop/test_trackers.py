@@ -49,6 +49,27 @@ def test_tensorboard_gets_metrics_histograms_and_transcripts(tmp_path: Path) -> 
     assert [(each.step, each.histogram_value.num) for each in episodes] == [(0, 6.0), (1, 6.0)]
 
 
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_prometheus_reads_the_newest_iteration(
+    elsewhere: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require_tracker("prometheus")
+    if elsewhere:
+        monkeypatch.setenv("TURNGYM_PROMETHEUS_FOLDER", str(tmp_path / "textfiles"))
+    config = replace(TINY, track=("prometheus",))
+    folder = tmp_path / 'a "run" of mine'
+    with MetricLog(RunFolder.create(folder, config), config, pytest.fail) as log:
+        for iteration in range(2):
+            log.write({"iteration": iteration, "rollout/success": 0.25 * iteration}, Detail())
+    path = tmp_path / "textfiles" / "a__run__of_mine.prom" if elsewhere else folder / "metrics.prom"
+    assert path.read_text("utf8").splitlines() == [
+        "# TYPE turngym_iteration gauge",
+        r'turngym_iteration{run="a \"run\" of mine"} 1.0',
+        "# TYPE turngym_rollout_success gauge",
+        r'turngym_rollout_success{run="a \"run\" of mine"} 0.25',
+    ]
+
+
 def test_a_tracker_that_cannot_start_is_reported_once_and_counted(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     warnings: list[str] = []
