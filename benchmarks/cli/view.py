@@ -83,7 +83,7 @@ def _serve(viewer: Viewer, arguments: Arguments, query: str) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with server:
         print(server.address, flush=True)
-        print("Ctrl-C ends it. Whoever has this address can read these episodes.", file=sys.stderr, flush=True)
+        print("Ctrl-C ends it. Anyone with this address can read these episodes.", file=sys.stderr, flush=True)
         if arguments.open:
             webbrowser.open(server.address)
         try:

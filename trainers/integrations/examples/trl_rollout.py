@@ -44,5 +44,7 @@ def main(folder: str = "runs/trl_rollout", steps: int = 3) -> GRPOTrainer:
 
 if __name__ == "__main__":
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+    shown = ("reward", "reward_std", "loss", "grad_norm")
     for entry in main().state.log_history:
-        print({name: entry[name] for name in ("reward", "reward_std", "loss", "grad_norm") if name in entry})
+        if "reward" in entry:  # the last entry sums up the run
+            print({name: entry[name] for name in shown if name in entry})
