@@ -3,7 +3,7 @@
 ``inspect eval turngym/turngym_core --model openai/gpt-4o``, or from Python::
 
     from inspect_ai import eval
-    from turngym.benchmarks.exports.inspect_tasks import suite
+    from turngym.benchmarks.inspect_tasks import suite
 
     eval(suite("turngym-core", episodes=5), model="mockllm/model")
 

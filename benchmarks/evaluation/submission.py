@@ -183,7 +183,9 @@ def _require_submission(path: Path) -> None:
     if not is_folder(path):
         raise ConfigError(f"there is no folder {path}: pass the one that `turngym eval ... --out FOLDER` wrote.")
     if not any((path / name).exists() for name in REQUIRED):
-        raise ConfigError(f"{path} is no submission: `turngym eval ... --out FOLDER` writes one.")
+        inner = min(path.glob("*/episodes.jsonl"), default=None)
+        hint = f" It has some in it: pass one, such as {inner.parent}." if inner else ""
+        raise ConfigError(f"{path} is no submission: `turngym eval ... --out FOLDER` writes one.{hint}")
     try:
         config = read_json(path / "config.json")
     except (OSError, ValueError, RecursionError):

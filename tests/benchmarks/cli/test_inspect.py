@@ -172,7 +172,7 @@ def test_inspect_plays_a_suite_against_a_server_as_we_do(server: ChatServerForTe
     from inspect_ai import eval as inspect_eval
     from inspect_ai.model import get_model
 
-    from turngym.benchmarks.exports.inspect_tasks import TASKS
+    from turngym.benchmarks.inspect_tasks import TASKS
 
     words = ["--prompt", "mode=conversation"]
     own = own_results(tmp_path, f"openai:model@{server.url}", *words)
@@ -194,7 +194,7 @@ def test_inspect_plays_a_suite_with_its_mock_model(tmp_path: Path) -> None:
     from inspect_ai import eval as inspect_eval
     from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
-    from turngym.benchmarks.exports.inspect_tasks import suite
+    from turngym.benchmarks.inspect_tasks import suite
 
     def silent(*asked: Any) -> Any:
         output = ModelOutput.from_content("mock", "no action here")
@@ -214,7 +214,7 @@ def test_a_limit_of_inspect_ends_a_sample_and_its_outcome_counts(server: ChatSer
     from inspect_ai import eval as inspect_eval
     from inspect_ai.model import get_model
 
-    from turngym.benchmarks.exports.inspect_tasks import suite
+    from turngym.benchmarks.inspect_tasks import suite
 
     model = get_model("openai-api/local/model", base_url=server.url, api_key="none")
     options: dict[str, Any] = {"log_dir": str(tmp_path), "display": "none", "message_limit": 5}
@@ -225,7 +225,7 @@ def test_a_limit_of_inspect_ends_a_sample_and_its_outcome_counts(server: ChatSer
 
 @pytest.mark.parametrize("name", ["turngym/turngym_core", "file"])
 def test_the_command_line_of_inspect_finds_the_tasks(name: str, server: ChatServerForTests, tmp_path: Path) -> None:
-    source = Path(__file__).parents[3] / "benchmarks" / "exports" / "inspect_tasks.py"
+    source = Path(__file__).parents[3] / "benchmarks" / "inspect_tasks.py"
     target = f"{source}@suite" if name == "file" else name
     command = [sys.executable, "-m", "inspect_ai", "eval", target, "-T", "episodes=1", "--message-limit", "6"]
     command += ["--model", "openai-api/local/model", "--model-base-url", server.url]

@@ -168,9 +168,11 @@ def test_unknown_formats_and_folders_are_refused(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert set(EXPORTS) == {"chat", "hf", "inspect", "lm-eval", "parquet", "sft"}
-    with pytest.raises(UnknownName, match=r"no export format named 'inspct'.*inspect"):
+    with pytest.raises(UnknownName, match=r"no export format named 'inspct'.*inspect") as raised:
         export(folder, "inspct", tmp_path / "log.json")
     assert main(["export", str(tmp_path), "--format", "inspect", "-o", str(tmp_path / "log.json")]) == 2
-    assert "is no submission" in capsys.readouterr().err
+    assert "is no submission" in capsys.readouterr().err and "inspect_tasks" not in str(raised.value)
+    with pytest.raises(ConfigError, match=f"pass one, such as {folder}"):
+        export(folder.parent, "inspect", tmp_path / "log.json")
     assert main(["export", str(folder), "--format", "inspect", "-o", str(tmp_path / "log.json")]) == 0
     assert "log.json" in capsys.readouterr().out
