@@ -39,7 +39,7 @@ class Vocabulary:
 
     def __init__(self, domain: Domain) -> None:
         slots = dict.fromkeys(slot for kind in domain.kinds.values() for slot in kind.slots)
-        self.slots = (*domain.identity, HOLDER, *slots, MORE)
+        self.slots = tuple(dict.fromkeys([*domain.identity, HOLDER, *slots, domain.description, MORE]))
         self.keys = tuple(
             dict.fromkeys([*domain.customs, *(each.answer for each in domain.kinds.values() if each.answer)])
         )

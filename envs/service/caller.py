@@ -44,10 +44,11 @@ class CallerState:
     def _request(self, act: str) -> Said:
         wish, kind = self.wish, self._domain.kinds[self.wish["kind"]]
         values = {"kind": wish["kind"]}
-        if self._record.level > 0 and "order" in kind.slots and self._mode("order") not in (UNKNOWN, WRONG):
-            values["order"] = wish["order"]
+        name = self._domain.reference
+        if self._record.level > 0 and name in kind.slots and self._mode(name) not in (UNKNOWN, WRONG):
+            values[name] = wish[name]
         if self._record.level > 1:
-            values |= {slot: wish[slot] for slot in kind.slots if slot != "order"}
+            values |= {slot: wish[slot] for slot in kind.slots if slot != name}
         return Said(act, values)
 
     def reply(self, act: Act) -> list[Said]:
@@ -118,7 +119,8 @@ class CallerState:
             return [Said("confused")]
         slot = self._domain.differs(self._tables, self.wish, act.arguments)
         if slot:
-            shown = "item" if slot == "order" and self._mode("order") == UNKNOWN else slot
+            is_unknown = slot == self._domain.reference and self._mode(slot) == UNKNOWN
+            shown = self._domain.description if is_unknown else slot
             key = key_of(act.name, act.arguments)
             is_repeated = key in self._heard
             self._heard.add(key)

@@ -36,9 +36,9 @@ def _reads(domain: Domain, view: View) -> Iterator[Act]:
         yield Act("call", find, {slot: known[slot] for slot in pair})
     if view.customer is None:
         return
-    yield Act("call", list_all, {"customer": view.customer})
-    for number in dict.fromkeys([*view.listed, *filter(None, [view.told.get("order")])]):
-        yield Act("call", show, {"order": number})
+    yield Act("call", list_all, {domain.listing: view.customer})
+    for number in dict.fromkeys([*view.listed, *filter(None, [view.told.get(domain.reference)])]):
+        yield Act("call", show, {domain.reference: number})
     act = domain.reading(view.known, view.wish(), view.customer) if view.kind else None
     if act is not None and act.name != show:
         yield act

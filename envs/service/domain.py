@@ -92,8 +92,10 @@ class Domain:
             what the caller has, the third shows one of it.
         writes: Tools that change records.
         identity: Slots that callers are identified by.
-        values: Slot or key -> what it means.
         kinds: Kinds of wishes.
+        phrases: Kind of wish -> wordings of it.
+        reference: Slot whose value is the number of the record that a wish is about; callers may not know it.
+        description: Slot by which it is found then.
         rules: Rules of the policy about changes.
         customs: Rule texts about what must be told, by key; each is active in some instances.
         refusals: Reasons to refuse.
@@ -103,6 +105,7 @@ class Domain:
         facts: Facts that a call, a refusal or a question makes true, to be told.
         differs: Slot in which a proposal differs from a wish; empty if in none.
         owner: Customer whose records the arguments name; None if they name none.
+        found: The record that a description of a wish names, among those read.
         reading: The next read that a decision about a wish needs, given what has been read; None if none.
         decoys: Arguments of calls that are plausible and wrong, for the list of legal actions.
     """
@@ -113,8 +116,10 @@ class Domain:
     reads: Sequence[Callable[..., Result]]
     writes: Sequence[Callable[..., Result]]
     identity: tuple[str, ...]
-    values: Mapping[str, str]
     kinds: Mapping[str, Kind]
+    phrases: Mapping[str, tuple[str, ...]]
+    reference: str
+    description: str
     rules: tuple[Rule, ...]
     customs: Mapping[str, tuple[str, ...]]
     refusals: tuple[str, ...]
@@ -124,6 +129,7 @@ class Domain:
     facts: Callable[[Policy, Tables, Wish, Arguments, str], list[Told]]
     differs: Callable[[Tables, Wish, Arguments], str]
     owner: Callable[[Tables, Arguments], int | None]
+    found: Callable[[Tables, Wish], int | None]
     reading: Callable[[Tables, Wish, int], Act | None]
     decoys: Callable[[Tables, str, Arguments], list[dict[str, Any]]]
     functions: Mapping[str, Callable[..., Result]] = field(init=False)
@@ -136,6 +142,11 @@ class Domain:
         object.__setattr__(self, "functions", functions)
         object.__setattr__(self, "tools", tools)
         object.__setattr__(self, "write_names", frozenset(each.__name__ for each in self.writes))
+
+    @property
+    def listing(self) -> str:
+        """Argument of the second read tool: the customer."""
+        return str(next(iter(self.tools[self.reads[1].__name__].parameters["properties"])))
 
     def broken(self, policy: Policy, tables: Tables, tool: str, arguments: Arguments) -> list[Rule]:
         """Return the rules that a change would break."""

@@ -11,6 +11,7 @@ from turngym.envs.core import MaxTurns, Outcome, TextEnv
 from turngym.envs.instances import canonical_text
 from turngym.envs.service.acts import FORMAT, Vocabulary, vocabulary, write
 from turngym.envs.service.candidates import candidates
+from turngym.envs.service.clinic import CLINIC
 from turngym.envs.service.conduct import TEXTS
 from turngym.envs.service.domain import Act, Domain, Policy, document, read_policy
 from turngym.envs.service.expert import next_act
@@ -23,7 +24,7 @@ from turngym.envs.validation import refuse_task, require_running
 from turngym.options import between, one_of
 from turngym.types import JSONValue
 
-DOMAINS = {each.name: each for each in (SHOP,)}
+DOMAINS = {each.name: each for each in (SHOP, CLINIC)}
 _NUMBERS = 2**40
 _VARIANTS = 40
 _RULES = """You are the agent at {title}. A caller talks to you; you have tools and a policy, shown at the start.
@@ -63,7 +64,7 @@ class Service(TextEnv[str]):
 
     class Options(TextEnv.Options):
         domain: Annotated[str, one_of(*DOMAINS)] = "shop"
-        """The company: ``"shop"``."""
+        """The desk: ``"shop"`` or ``"clinic"``."""
         customers: Annotated[int, between(1, 50)] = 4
         """Number of customers in the records."""
         wishes: Annotated[int, between(1, 3)] = 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from turngym.envs.service.caller import MORE
 from turngym.envs.service.conduct import OUT_OF_SCOPE
-from turngym.envs.service.domain import Act, Domain, Policy, Wish
+from turngym.envs.service.domain import Act, Domain, Policy, Wish, key_of
 from turngym.envs.service.script import HOLDER
 from turngym.envs.service.view import View
 
@@ -67,14 +67,14 @@ def _find_out(domain: Domain, view: View, wish: Wish) -> Act | None:
 
 
 def _search(domain: Domain, view: View, wish: Wish) -> Act:
-    """Return the next act for finding an order by one of its items."""
-    if "item" not in wish:
-        return Act("ask", "item")
+    """Return the next act for finding the record that the caller describes."""
+    if domain.description not in wish:
+        return Act("ask", domain.description)
     if not view.listed:
-        return Act("call", domain.reads[1].__name__, {"customer": view.customer})
-    unread = (number for number in view.listed if view.known.get("orders", number) is None)
-    number = next(unread, None)
-    return Act("ask", "item") if number is None else Act("call", domain.reads[2].__name__, {"order": number})
+        return Act("call", domain.reads[1].__name__, {domain.listing: view.customer})
+    reads = (Act("call", domain.reads[2].__name__, {domain.reference: number}) for number in view.listed)
+    unread = (act for act in reads if key_of(act.name, act.arguments) not in view.facts)
+    return next(unread, Act("ask", domain.description))
 
 
 def _decide(domain: Domain, policy: Policy, view: View, wish: Wish) -> Act:

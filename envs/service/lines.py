@@ -23,14 +23,6 @@ class Said(NamedTuple):
         return f"{self.act}({', '.join(f'{key}={value}' for key, value in self.values.items())})"
 
 
-_WISHES: Mapping[str, tuple[str, ...]] = {
-    "cancel": ("I want to cancel an order", "please call off my order", "I no longer need what I orderd"),
-    "return": ("I want to send something back", "I'd like to return a thing", "this has to go back to you"),
-    "exchange": ("I want another variant of something", "can I swap an item", "I'd like to exchange a thing"),
-    "address": ("I have moved, my order must go elsewhere", "the adress of my order is wrong", "send it elsewhere"),
-    "status": ("where is my order", "what is the state of my order", "I want to know how my order is doing"),
-    "other": ("I want a discount as my neighbour got", "I need a company invoice", "I want to sell you something"),
-}
 _LINES: Mapping[str, tuple[str, ...]] = {
     "request": (
         "Hello, {wish}.",
@@ -60,25 +52,25 @@ _LINES: Mapping[str, tuple[str, ...]] = {
     "confused": ("What do you need from me?", "I don't follow.", "How does that help me?"),
     "leave": ("I have had enough. Goodbye!", "This leads nowhere. I am hanging up.", "Forget it!"),
 }
-ACTS = tuple(_LINES)
 
 
-def prose(said: Sequence[Said], voice: int, turn: int) -> str:
+def prose(said: Sequence[Said], phrases: Mapping[str, Sequence[str]], voice: int, turn: int) -> str:
     """Return what a caller says.
 
     Args:
         said: The acts.
+        phrases: Kind of wish -> wordings of it.
         voice: The caller's voice.
         turn: Number of the reply, so that a caller does not repeat one wording.
     """
-    return " ".join(_line(each, voice + 7 * turn) for each in said)
+    return " ".join(_line(each, phrases, voice + 7 * turn) for each in said)
 
 
-def _line(said: Said, number: int) -> str:
+def _line(said: Said, phrases: Mapping[str, Sequence[str]], number: int) -> str:
     options = _LINES[said.act]
     line = options[number % len(options)]
     values = {key: value for key, value in said.values.items() if key != "kind"}
     shown = ", ".join(f"{key} {value}" for key, value in values.items())
-    wishes = _WISHES.get(str(said.values.get("kind")), ("I need something",))
+    wishes = phrases.get(str(said.values.get("kind")), ("I need something",))
     wish = wishes[number // 5 % len(wishes)]
     return line.format(values=shown, wish=f"{wish} ({shown})" if shown else wish)

@@ -53,7 +53,7 @@ class Caller:
         patience: Useless acts in a row after which the caller hangs up.
         is_holder: Whether it is the customer's own account.
         slots: True value of the slots of identity.
-        modes: How each is known, and the order numbers by chain: ``order 0``, ``order 1``.
+        modes: How each is known, and the references by chain: ``order 0``, ``order 1``.
         errors: What is said first where a mode is ``wrong``.
         claims: Chains in which a refusal meets a false claim first.
         chains: Wishes, each with what is wanted instead.
@@ -164,7 +164,9 @@ def _chains(
     chains: list[list[Wish]] = [list(chain)]
     while len(chains) < wishes and chains[-1][0]["kind"] != "other" and dice.share() < 0.4:
         try:
-            more = domain.wish(dice, world.policy, tables, world.customer, [each[0]["order"] for each in chains])
+            more = domain.wish(
+                dice, world.policy, tables, world.customer, [each[0][domain.reference] for each in chains]
+            )
         except NoGoal:  # no further order to speak of
             break
         kind = dice.one((*_TOOLLESS, "", "", "", ""))
@@ -190,8 +192,10 @@ def _caller(
     modes = {slot: dice.one((KNOWN, KNOWN, KNOWN, WRONG, PRIVATE)) for slot in domain.identity}
     if dice.share() < 0.25:
         modes[str(world.policy[dice.one(("first", "second"))])] = UNKNOWN
-    modes |= {f"order {place}": dice.one((KNOWN, KNOWN, KNOWN, WRONG, UNKNOWN)) for place in range(len(chains))}
-    truths = slots | {f"order {place}": each[0]["order"] for place, each in enumerate(chains)}
+    modes |= {
+        f"{domain.reference} {place}": dice.one((KNOWN, KNOWN, KNOWN, WRONG, UNKNOWN)) for place in range(len(chains))
+    }
+    truths = slots | {f"{domain.reference} {place}": each[0][domain.reference] for place, each in enumerate(chains)}
     errors = {slot: _error(dice, truths[slot]) for slot, mode in modes.items() if mode == WRONG}
     claims = tuple([dice.share() < 0.3 for _ in chains])
     return Caller(*style, dice.whole(3, 4), is_holder, slots, modes, errors, claims, chains)

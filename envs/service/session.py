@@ -126,7 +126,7 @@ class Session:
 
     def _spoken(self, act: Act | None, said: list[Said]) -> str:
         self.view.hear(act, said)
-        words = prose(said, self.script.caller.voice, self._replies)
+        words = prose(said, self.domain.phrases, self.script.caller.voice, self._replies)
         self._replies += 1
         return f"Caller: {words} | {', '.join(each.text for each in said)}" if self._shows_acts else f"Caller: {words}"
 

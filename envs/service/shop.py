@@ -174,6 +174,11 @@ def _differs(tables: Tables, wish: Wish, arguments: Arguments) -> str:
     return next((key for key in ("reason", "address") if key in arguments and arguments[key] != wish[key]), "")
 
 
+def _found(tables: Tables, wish: Wish) -> int | None:
+    lines = tables.where("lines", item=wish.get("item", ""))
+    return int(lines[0]["order_id"]) if lines else None
+
+
 def _reading(tables: Tables, wish: Wish, customer: int) -> Act | None:
     if tables.get("orders", wish.get("order", 0)) is None and wish.get("order"):
         return Act("call", "get_order", {"order": wish["order"]})
@@ -193,6 +198,14 @@ def _decoys(tables: Tables, tool: str, arguments: Arguments) -> list[dict[str, A
     return []
 
 
+_PHRASES = {
+    "cancel": ("I want to cancel an order", "please call off my order", "I no longer need what I orderd"),
+    "return": ("I want to send something back", "I'd like to return a thing", "this has to go back to you"),
+    "exchange": ("I want another variant of something", "can I swap an item", "I'd like to exchange a thing"),
+    "address": ("I have moved, my order must go elsewhere", "the adress of my order is wrong", "send it elsewhere"),
+    "status": ("where is my order", "what is the state of my order", "I want to know how my order is doing"),
+    "other": ("I want a discount as my neighbour got", "I need a company invoice", "I want to sell you something"),
+}
 SHOP = Domain(
     name="shop",
     title="the service desk of a mail-order shop",
@@ -200,16 +213,6 @@ SHOP = Domain(
     reads=(find_customer, list_orders, get_order, find_products),
     writes=(cancel_order, return_line, exchange_line, change_address),
     identity=IDENTITY,
-    values={
-        "name": "name",
-        "email": "e-mail address",
-        "zip": "postal code",
-        "order": "order number",
-        "item": "item",
-        "reason": "reason for the return",
-        "variant": "variant wanted instead",
-        "address": "new address",
-    },
     kinds={
         "cancel": Kind("cancel_order", ("order",)),
         "return": Kind("return_line", ("order", "item", "reason")),
@@ -218,6 +221,9 @@ SHOP = Domain(
         "status": Kind("", ("order",), "status"),
         "other": Kind("", ()),
     },
+    phrases=_PHRASES,
+    reference="order",
+    description="item",
     rules=RULES,
     customs=CUSTOMS,
     refusals=("status", "window", "reason", "stock", "price"),
@@ -227,6 +233,7 @@ SHOP = Domain(
     facts=_facts,
     differs=_differs,
     owner=owner_of,
+    found=_found,
     reading=_reading,
     decoys=_decoys,
 )

@@ -84,11 +84,10 @@ class View:
         self.is_all = True
 
     def wish(self) -> dict[str, Any]:
-        """Return the open wish as far as it is known; an unknown order is found by its item among those read."""
+        """Return the open wish as far as it is known; an unknown reference is found by its description."""
         wish = {**self.told, "kind": self.kind}
-        if wish.get("order", 0) is None:
-            found = self.known.where("lines", item=wish.get("item", ""))
-            wish["order"] = found[0]["order_id"] if found else None
+        if wish.get(self._domain.reference, 0) is None:
+            wish[self._domain.reference] = self._domain.found(self.known, wish)
         return wish
 
     def read(self, act: Act, result: Result) -> None:
@@ -103,8 +102,8 @@ class View:
                 self.doubt |= act.arguments.keys()
         elif act.name == self._domain.reads[1].__name__:
             self.listed = [int(text) for text in result.text.partition(" ")[2].split(", ") if text.isdigit()]
-        elif not result.seen and "order" in act.arguments:
-            self.doubt.add("order")
+        elif not result.seen and self._domain.reference in act.arguments:
+            self.doubt.add(self._domain.reference)
 
 
 def _nothing(act: Act | None, said: Said) -> None:

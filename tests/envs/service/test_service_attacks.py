@@ -10,12 +10,14 @@ from turngym.envs.service.env import Service
 from turngym.seeding import stream
 
 COUNT = 20
+READ = {"shop": "lines", "clinic": "visits"}
+"""Domain -> table that holds what has been read of the caller's wish."""
 Player = Callable[[Service], Iterator[str]]
 
 
 def identified(env: Service) -> Iterator[str]:
     """Do the beginning as the expert does it, until the customer's records have been read."""
-    while env.session.view.customer is None or not env.session.view.known.where("lines"):
+    while env.session.view.customer is None or not env.session.view.known.where(READ[env.options.domain]):
         action = env.expert_action()
         if action.split()[0] not in ("ask", "call"):
             return
@@ -91,7 +93,7 @@ def without_a_question(env: Service) -> Iterator[str]:
     """Identify the caller by details from nowhere, as a leak would give them."""
     script = env.session.script
     first, second = (str(script.policy[key]) for key in ("first", "second"))
-    yield write(Act("call", "find_customer", {slot: script.caller.slots[slot] for slot in (first, second)}))
+    yield write(Act("call", env.session.finder, {slot: script.caller.slots[slot] for slot in (first, second)}))
     while True:
         yield env.expert_action()
 
@@ -133,9 +135,9 @@ ATTACKS: tuple[Player, ...] = (
 )
 
 
-def successes(player: Player, count: int = COUNT) -> int:
+def successes(player: Player, count: int = COUNT, domain: str = "shop") -> int:
     """Return the successes among the instances in which a record must change, where the attack is about changes."""
-    env, won = Service(), 0
+    env, won = Service(domain=domain), 0
     for seed in range(count):
         _, info = env.reset(seed=seed)
         if player in NEED_A_CHANGE and not env.session.script.changes:
@@ -151,6 +153,15 @@ def successes(player: Player, count: int = COUNT) -> int:
 @pytest.mark.parametrize("player", ATTACKS, ids=lambda player: player.__name__)
 def test_attacks_never_succeed(player: Player) -> None:
     assert successes(player) == 0
+
+
+@pytest.mark.parametrize(
+    "player",
+    [hang_up_later, refuse_all, transfer_all, confirm_for_the_caller, without_a_question],
+    ids=lambda player: player.__name__,
+)
+def test_attacks_never_succeed_at_the_clinic(player: Player) -> None:
+    assert successes(player, COUNT // 2, "clinic") == 0
 
 
 def test_a_bad_offer_is_no_way_to_get_rid_of_a_wish() -> None:

@@ -30,7 +30,7 @@ def solve(env: Service, seed: int) -> tuple[list[str], dict[str, Any]]:
     return shown, info
 
 
-@pytest.mark.parametrize("options", [{}, HARD, {"strict_tools": True, "wishes": 1}])
+@pytest.mark.parametrize("options", [{}, HARD, {"strict_tools": True, "wishes": 1}, {"domain": "clinic"}])
 def test_expert_solves_every_script(options: dict[str, Any]) -> None:
     env = Service(**options)
     for seed in range(25):
