@@ -76,11 +76,12 @@ VARIANTS: dict[str, tuple[str, dict[str, dict[str, object]]]] = {
     "gspo+icepop": ("gspo+icepop", NARROW),
     "grpo+opd_advantage": ("grpo+opd_advantage", {"opd_advantage": {"discount": 0.9, "task_weight": 0.5}}),
     "sdpo blended": ("sdpo", {"sdpo": {"weight": 0.25, "kl_coef": 0.1}}),
+    "sdft without first tokens": ("sdft", {"sdft": {"skip": 1, "top": 2}}),
     "iw_opd by turn": ("iw_opd", {"iw_opd": {"unit": "turn", "normalisation": "nested"}}),
     "ppo+icepop, all counted": ("ppo+icepop", {"icepop": {**NARROW["icepop"], "counted": "all"}}),
 }
-PLAIN = {"reinforce plain", "archer", "vespo", "iw_opd", "iw_opd by turn"}
-TAUGHT = {"opd", "sdpo", "sdpo blended"}
+PLAIN = {"reinforce plain", "archer", "vespo", "gkd", "iw_opd", "iw_opd by turn", "sdft", "sdft without first tokens"}
+TAUGHT = {"gkd", "opd", "sdft", "sdft without first tokens", "sdpo", "sdpo blended"}
 """Methods whose policy loss is not the advantage times a ratio: their signal is the teacher's, at the policy as it is
 now, or their policy loss has no weight."""
 PRETRAINED = {"archer", "vc_ppo"}
@@ -264,6 +265,7 @@ class Batch:
             old_values=None if self.table.token_value is None else spread(self.table.token_value, junk),
             returns=None if returns is None else spread(returns, float("nan")),
             columns={name: lay_out_column(column, index) for name, column in self.credit.columns.items()},
+            divergence=spread((self.leaves["logprobs"] - 0.3).square(), junk),
         )
 
     @cached_property

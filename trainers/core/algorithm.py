@@ -59,6 +59,23 @@ class Need(enum.Enum):
     """The credit reads what ratios are taken against, so that it must be known before the first update."""
 
 
+class Divergence(NamedTuple):
+    """A divergence between the next-token distributions p of the policy and q of its teacher.
+
+    Args:
+        beta: ``beta * KL(q, m) + (1 - beta) * KL(p, m)`` with ``m = (1 - beta) * p + beta * q``; 0 is KL(q, p), 1 is
+            KL(p, q).
+        top: Likeliest tokens that it is taken over, renormalised; 0 for the whole vocabulary.
+        of: Whose likeliest tokens these are.
+        tail: Keep the probability of all other tokens as one more token, instead of renormalising.
+    """
+
+    beta: float = 0.5
+    top: int = 0
+    of: Literal["student", "teacher"] = "student"
+    tail: bool = False
+
+
 @dataclass(frozen=True)
 class Credit:
     """The result of credit assignment, over sampled tokens in table order.
@@ -101,6 +118,8 @@ class LossInputs:
         returns: Critic's target; nan where the critic is not trained.
         columns: Those of the credit, in their own precision; 0, or no text, where nothing was sampled.
         sampled: Places of the sampled tokens, if they are known; see :attr:`sampled_tokens`.
+        divergence: The method's :attr:`Algorithm.divergence` at each sampled token, in nats; carries gradients, 0 where
+            the teacher is silent.
     """
 
     logprobs: Float[Tensor, "batch token"]
@@ -117,6 +136,7 @@ class LossInputs:
     returns: Float[Tensor, "batch token"] | None = None
     columns: Mapping[str, TokenColumn] = field(default_factory=dict)
     sampled: SampledTokens | None = None
+    divergence: Float[Tensor, "batch token"] | None = None
 
     @property
     def sampled_tokens(self) -> SampledTokens:
@@ -250,6 +270,11 @@ class Algorithm(ABC, Generic[ConfigT]):
     def reference_every(self) -> int:
         """Iterations after which the reference policy becomes a copy of the policy; 0 keeps the first one."""
         return 0
+
+    @property
+    def divergence(self) -> Divergence | None:
+        """Divergence from the teacher over the vocabulary that the loss reads; None if it reads none."""
+        return None
 
     def begin_iteration(self, iteration: int, num_iterations: int) -> None:
         """Called at the start of each iteration."""

@@ -10,6 +10,7 @@ from turngym.lazy import Tensor, nn, no_grad, torch
 from turngym.trainers.core.rows import Batch, MicroBatch, Row, micro_batches
 from turngym.trainers.core.turn_table import TurnTable
 from turngym.trainers.core.update_config import default_micro_batch_tokens
+from turngym.trainers.engine.divergences import TeacherStates, head_as_it_is, hidden_states
 from turngym.trainers.engine.layouts import ROWS, Layout
 from turngym.trainers.engine.ranks.spread import Replicated, Spread
 from turngym.trainers.engine.scoring import Critic, score
@@ -29,7 +30,6 @@ class Networks:
         critic: For methods that need values.
         reference: A frozen policy, for methods that need its log-probabilities; the policy itself stands for what it
             is without its low-rank adapters.
-        teacher: For methods that need its log-probabilities.
         max_tokens: Tokens that go through a network together, padding included; 0 takes the layout's own number.
         layout: Layout of sequences.
         spread: Distribution of the networks over ranks.
@@ -39,7 +39,6 @@ class Networks:
     temperature: float = 1.0
     critic: Critic | None = None
     reference: nn.Module | None = None
-    teacher: Teacher | None = None
     max_tokens: int = 0
     layout: Layout = ROWS
     spread: Spread = field(default_factory=Replicated)
@@ -69,12 +68,16 @@ def _map_reads(
     layout: Layout,
     spread: Spread,
     updates: Updates | None = None,
+    like: Tensor | None = None,
 ) -> Tensor:
     """Return the output of ``read`` for every sequence, or those of some updates, laid out as ``[row, column]``.
 
+    Numbers are returned in double precision; vectors have the size and the precision of ``like``.
+
     Each rank reads its share of every update; the numbers of all are added up, since those of others are 0.
     """
-    found = torch.zeros(batch.token.shape, dtype=torch.float64)
+    like = torch.zeros((), dtype=torch.float64) if like is None else like
+    found = like.new_zeros(*batch.token.shape, *like.shape)
     lengths = lengths_of(batch)
     parts: list[MicroBatch] = []
     for chosen in [range(len(batch.sequences))] if updates is None else updates:
@@ -83,7 +86,7 @@ def _map_reads(
     def read_own() -> None:
         total = spread.passes(len(parts))  # before the first, in which other ranks may take part
         outputs = [read([batch.sequences[int(s)] for s in part.sequences], layout) for part in parts]
-        for part, values in zip(parts, _on_host(outputs), strict=True):
+        for part, values in zip(parts, _on_host(outputs, like.dtype), strict=True):
             found[part.rows, : values.shape[1]] = values[part.sequence_of]
         for _ in range(total - len(parts)):
             read([batch.sequences[int(s)] for s in shortest(batch).sequences], layout)
@@ -96,11 +99,11 @@ def _map_reads(
     return found
 
 
-def _on_host(outputs: Sequence[Tensor]) -> list[Tensor]:
-    """Return outputs in double precision on the host, which waits for all passes together."""
+def _on_host(outputs: Sequence[Tensor], dtype: torch.dtype) -> list[Tensor]:
+    """Return outputs in one precision on the host, which waits for all passes together."""
     if not outputs:
         return []
-    flat = torch.cat([each.double().flatten() for each in outputs]).cpu()
+    flat = torch.cat([each.to(dtype).flatten() for each in outputs]).cpu()
     parts = flat.split([each.numel() for each in outputs])
     return [part.view(each.shape) for part, each in zip(parts, outputs, strict=True)]
 
@@ -127,6 +130,32 @@ def with_values(
     final = (batch.turn < 0) & (batch.episode >= 0)
     final_value[batch.episode[final]] = values[final]
     return table.with_values(turn_value, token_value, final_value)
+
+
+def teacher_states(batch: Batch, table: TurnTable, teacher: Teacher, networks: Networks) -> TeacherStates:
+    """Return a teacher's distributions at the sampled tokens of the table, without gradients.
+
+    Args:
+        batch: The sequences that the teacher reads.
+        table: The table.
+        teacher: The teacher, which is ready.
+        networks: Layout of sequences.
+    """
+    network = teacher.network
+
+    def read(part: Sequence[Row], layout: Layout) -> Tensor:
+        return hidden_states(network, part, layout)
+
+    head = head_as_it_is(network)
+    like = torch.zeros(head.weight.shape[1], dtype=torch.promote_types(head.weight.dtype, torch.float32))
+    laid_out = _map_reads(batch, read, networks.token_limit, networks.layout, networks.spread, like=like)
+    found, known = (
+        like.new_zeros(len(table.token_turn), len(like)),
+        torch.zeros(len(table.token_turn), dtype=torch.bool),
+    )
+    found[batch.token[batch.action_mask]] = laid_out[batch.action_mask]
+    known[batch.token[batch.action_mask]] = True
+    return TeacherStates(found, known, head)
 
 
 def sampled_logprobs(

@@ -11,18 +11,26 @@ from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError
 from turngym.lazy import Tensor, nn, torch
 from turngym.trainers.core import context
-from turngym.trainers.core.algorithm import Algorithm, Credit, LossInputs, Need
+from turngym.trainers.core.algorithm import Algorithm, Credit, Divergence, LossInputs, Need
 from turngym.trainers.core.columns import SampledTokens, check_token_columns, lay_out, lay_out_column
 from turngym.trainers.core.finite import check_advantages
 from turngym.trainers.core.flattened import check_tokens, flatten
 from turngym.trainers.core.rows import Batch, MicroBatch, Row, build_batch, micro_batches, rows_of
 from turngym.trainers.core.turn_table import TurnTable, table_of
 from turngym.trainers.core.update_config import EVERYTHING, Exclusion, LayoutName, OldLogprobs
+from turngym.trainers.engine.divergences import Compared, TeacherStates
 from turngym.trainers.engine.layouts import ROWS
 from turngym.trainers.engine.layouts.check import fits, require_layout
 from turngym.trainers.engine.layouts.pictures import layout_for
 from turngym.trainers.engine.lessons import rows_after
-from turngym.trainers.engine.network_columns import Networks, lengths_of, sampled_logprobs, shortest, with_values
+from turngym.trainers.engine.network_columns import (
+    Networks,
+    lengths_of,
+    sampled_logprobs,
+    shortest,
+    teacher_states,
+    with_values,
+)
 from turngym.trainers.engine.ranks.spread import Replicated, Spread
 from turngym.trainers.engine.scoring import Critic, score
 from turngym.trainers.engine.teachers import Teacher, require_teacher
@@ -57,6 +65,8 @@ class PreparedBatch:
     _with_entropy: bool
     _is_own_old: bool = False
     """True if ratios are taken against the log-probabilities of the loss's own pass."""
+    _compared: tuple[TeacherStates, Divergence] | None = None
+    """The teacher's distributions, and how those of the policy are compared with them."""
 
     @property
     def sequences(self) -> list[int]:
@@ -105,10 +115,11 @@ class PreparedBatch:
     def _inputs(self, part: MicroBatch, scale: float) -> LossInputs:
         batch, networks, credit = self._batch, self._networks, self.credit
         sequences = [batch.sequences[int(s)] for s in part.sequences]
-        scores = score(networks.policy, sequences, networks.temperature, self._with_entropy, networks.layout)
-        width, token = scores.logprobs.shape[1], batch.token[part.rows]
+        width = max(len(row.reads) for row in sequences)
+        token = batch.token[part.rows][:, :width]
+        compared = Compared(*self._compared, token, part.sequence_of) if self._compared else None
+        scores = score(networks.policy, sequences, networks.temperature, self._with_entropy, networks.layout, compared)
         dtype, device = scores.logprobs.dtype, scores.logprobs.device
-        token = token[:, :width]
         turn = torch.where(token >= 0, batch.turn[part.rows][:, :width], -1)
         sequence_of = part.sequence_of.to(device)
         critic = networks.critic
@@ -135,6 +146,7 @@ class PreparedBatch:
             old_values=optional(self.table.token_value),
             returns=optional(credit.returns, float("nan")),
             columns={name: lay_out_column(each, token, device) for name, each in credit.columns.items()},
+            divergence=scores.divergence,
             sampled=SampledTokens.of(turn).to(device),
         )
 
@@ -201,8 +213,7 @@ def prepare(
         teacher = Teacher(teacher.network)
     chosen = layout_for(policy, layout)
     require_layout(policy.network, chosen)
-    spread = spread or Replicated()
-    networks = Networks(policy.network, temperature, critic, reference, teacher, max_tokens, chosen, spread)
+    networks = Networks(policy.network, temperature, critic, reference, max_tokens, chosen, spread or Replicated())
     kept = context.kept(trajectories, exclusion.on_context)
     turns = flatten(kept)
     check_tokens(turns)
@@ -215,13 +226,15 @@ def prepare(
     wanted = {Need.TRAINER_LOGPROBS} | ({Need.OLD_LOGPROBS} if old_logprobs == "own" else set())
     trainers = old_logprobs == "trainer" or bool(wanted & algorithm.needs)
     table = _with_columns(table, batch, networks, first_pass if trainers else None)
+    states, form = None, algorithm.divergence
     if teacher is not None:
-        table = _with_teacher(table, kept, rows, batch, networks, teacher)
+        table, states = _with_teacher(table, kept, rows, batch, networks, teacher, form is not None)
     credit = _checked_credit(algorithm, table, kept)
     weights = {name: loss_weights(table, name, credit.masked) for name in algorithm.normalisations}
     is_own = old_logprobs == "own" and not trainers
     with_entropy = Need.ENTROPY in algorithm.needs
-    return PreparedBatch(kept, table, credit, len(rows), batch, networks, weights, with_entropy, is_own)
+    compared = (states, form) if states is not None and form is not None else None
+    return PreparedBatch(kept, table, credit, len(rows), batch, networks, weights, with_entropy, is_own, compared)
 
 
 def _with_columns(table: TurnTable, batch: Batch, networks: Networks, first_pass: _FirstPass | None) -> TurnTable:
@@ -246,15 +259,25 @@ def _with_teacher(
     batch: Batch,
     networks: Networks,
     teacher: Teacher,
-) -> TurnTable:
-    """Return the table with the teacher's log-probabilities, nan in episodes that it has no lesson for."""
+    with_states: bool,
+) -> tuple[TurnTable, TeacherStates | None]:
+    """Return the table with the teacher's log-probabilities, nan in episodes that it has no lesson for.
+
+    With states, its whole distributions at the sampled tokens are returned as well.
+    """
     if teacher.lessons is not None:
         batch = build_batch(rows_after(rows, teacher.lessons(kept)))
     if not fits(teacher.network, networks.layout):
         networks = replace(networks, layout=ROWS)
+    states = None
     with teacher.ready():
-        found = sampled_logprobs(batch, table, teacher.network, networks, fill=float("nan"))
-    return replace(table, token_teacher_logprob=found)
+        if with_states:
+            states = teacher_states(batch, table, teacher, networks)
+            ids = [token for each in kept for turn in each.turns for token in turn.completion_ids]
+            found = states.logprobs(torch.tensor(ids, dtype=torch.long), networks.temperature)
+        else:
+            found = sampled_logprobs(batch, table, teacher.network, networks, fill=float("nan"))
+    return replace(table, token_teacher_logprob=found), states
 
 
 def _checked_credit(algorithm: Algorithm[Any], table: TurnTable, kept: Sequence[Trajectory]) -> Credit:

@@ -12,6 +12,7 @@ from transformers import PreTrainedModel
 
 from turngym.trainers.core.rows import Row
 from turngym.trainers.engine.chunked_scores import flat_scores
+from turngym.trainers.engine.divergences import Compared, divergences
 from turngym.trainers.engine.head import head_of
 from turngym.trainers.engine.layouts import ROWS, Layout
 from turngym.trainers.engine.layouts.read_states import read_states
@@ -24,6 +25,8 @@ class Scores(NamedTuple):
 
     logprobs: Float[Tensor, "sequence column"]
     entropy: Float[Tensor, "sequence column"] | None
+    divergence: Float[Tensor, "row column"] | None = None
+    """Divergence from a teacher, for each row that repeats a sequence, since their teachers may have read more."""
 
 
 def score(
@@ -32,6 +35,7 @@ def score(
     temperature: float,
     with_entropy: bool = False,
     layout: Layout = ROWS,
+    compared: Compared | None = None,
 ) -> Scores:
     """Return log-probabilities of the sampled tokens under the distribution that is sampled from.
 
@@ -41,20 +45,30 @@ def score(
         temperature: The sampler's temperature; the logits are divided by it.
         with_entropy: Whether to return the entropy of each next-token distribution too, in nats.
         layout: Layout of the sequences.
+        compared: A teacher to compare the distributions with.
 
     Raises:
         ModelError: The network's logits are not its head times its last hidden states.
     """
-    return inside(network, _score, sequences, temperature, with_entropy, layout)
+    return inside(network, _score, sequences, temperature, with_entropy, layout, compared)
 
 
 def _score(
-    network: PreTrainedModel, sequences: Sequence[Row], temperature: float, with_entropy: bool, layout: Layout
+    network: PreTrainedModel,
+    sequences: Sequence[Row],
+    temperature: float,
+    with_entropy: bool,
+    layout: Layout,
+    compared: Compared | None,
 ) -> Scores:
     head = head_of(network)
     states = read_states(network.base_model, sequences, network.device, layout)
     flat = flat_scores(head, states.hidden, states.state, states.targets, temperature, with_entropy)
-    return Scores(states.scattered(flat.logprobs), None if flat.entropy is None else states.scattered(flat.entropy))
+    entropy = None if flat.entropy is None else states.scattered(flat.entropy)
+    divergence = None
+    if compared is not None:
+        divergence = divergences(head, states.hidden, states.scattered(states.state), compared, temperature)
+    return Scores(states.scattered(flat.logprobs), entropy, divergence)
 
 
 class Critic(nn.Module):

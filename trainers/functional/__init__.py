@@ -16,6 +16,7 @@ from turngym.trainers.functional.distillation import (
     distillation_surrogate,
     remaining_gap_weights,
     self_distillation,
+    vocabulary_divergence,
 )
 from turngym.trainers.functional.gae import discounted_returns, token_gae, turn_gae
 from turngym.trainers.functional.groups import GroupStatistics, Singleton, group_advantages, group_statistics
@@ -114,6 +115,7 @@ __all__ = [
     "turn_product_ratio",
     "turn_sum",
     "value_loss",
+    "vocabulary_divergence",
     "whiten",
     "within_limits",
     "without_veto",

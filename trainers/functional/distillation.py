@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from turngym.lazy import Tensor, torch
+from turngym.trainers.core.algorithm import Divergence
 from turngym.trainers.functional.gae import discounted_returns
 from turngym.trainers.functional.losses import ClippedSurrogate
 from turngym.trainers.functional.ratios import exp_clamped
@@ -106,3 +108,42 @@ def self_distillation(
     """
     weight = exp_clamped((logprobs - old_logprobs).detach()).clamp_max(cap) if cap else 1.0
     return (logprobs - teacher_logprobs).detach() * weight * logprobs
+
+
+def vocabulary_divergence(
+    logits: Float[Tensor, "*place word"], teacher_logits: Float[Tensor, "*place word"], form: Divergence
+) -> Float[Tensor, "*place"]:
+    """Return the divergence between the distributions of policy and teacher at each place, in nats.
+
+    Args:
+        logits: Logits of the policy, temperature included; carry gradients.
+        teacher_logits: Logits of the teacher.
+        form: The divergence.
+
+    >>> p, q = torch.tensor([0.5, 0.5]).log(), torch.tensor([0.9, 0.1]).log()
+    >>> [round(float(vocabulary_divergence(p, q, Divergence(beta))), 4) for beta in (0.0, 0.5, 1.0)]
+    [0.3681, 0.102, 0.5108]
+    """
+    p, q = torch.log_softmax(logits, -1), torch.log_softmax(teacher_logits, -1)
+    if form.top:
+        count = min(form.top, p.shape[-1])
+        likeliest = (p if form.of == "student" else q).detach().topk(count, dim=-1).indices
+        p, q = (_reduced(each.gather(-1, likeliest), form.tail) for each in (p, q))
+    if form.beta == 0:
+        return _kl(q, p)
+    if form.beta == 1:
+        return _kl(p, q)
+    mixture = torch.logaddexp(p + math.log1p(-form.beta), q + math.log(form.beta))
+    return form.beta * _kl(q, mixture) + (1 - form.beta) * _kl(p, mixture)
+
+
+def _kl(one: Tensor, other: Tensor) -> Tensor:
+    return (one.exp() * (one - other)).sum(-1)
+
+
+def _reduced(logprobs: Tensor, has_tail: bool) -> Tensor:
+    """Renormalise the log-probabilities of some tokens, or add that of all other tokens."""
+    if not has_tail:
+        return torch.log_softmax(logprobs, -1)
+    rest = torch.logsumexp(logprobs, -1, keepdim=True).clamp_max(-1e-7)
+    return torch.cat([logprobs, torch.log(-torch.expm1(rest))], -1)

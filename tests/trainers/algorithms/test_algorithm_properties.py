@@ -61,16 +61,20 @@ def test_micro_batches_sum_to_the_batch(variant: str) -> None:
         assert_same(everything(algorithm, batch, parts), expected)
 
 
+LEAVES = ("logprobs", "entropy", "values", "divergence")
+
+
 @LOSSES
 def test_tokens_that_the_policy_did_not_sample_get_no_gradient(variant: str) -> None:
     algorithm = made(variant)
     batch = batch_of(algorithm, episodes())
     inputs = batch.inputs(batch.by_episode(), width=20, junk=0.7)
-    leaves = {name: getattr(inputs, name).detach().requires_grad_() for name in ("logprobs", "entropy", "values")}
+    leaves = {name: getattr(inputs, name).detach().requires_grad_() for name in LEAVES}
     inputs = replace(inputs, **leaves)
     torch.stack(list(reduced(inputs, algorithm.loss(inputs).terms).values())).sum().backward()
-    assert leaves["logprobs"].grad is not None
-    assert bool(leaves["logprobs"].grad[inputs.action_mask].any())
+    policy = leaves["logprobs" if algorithm.divergence is None else "divergence"].grad
+    assert policy is not None
+    assert bool(policy[inputs.action_mask].any())
     for leaf in leaves.values():
         assert leaf.grad is None or not leaf.grad[~inputs.action_mask].any()
 
@@ -118,6 +122,8 @@ def test_the_loss_reads_only_what_it_declares_and_logs_what_all_log(variant: str
         columns["entropy"] = None
     if Need.REFERENCE_LOGPROBS not in algorithm.needs:
         columns["reference_logprobs"] = None
+    if algorithm.divergence is None:
+        columns["divergence"] = None
     if Need.VALUES not in algorithm.needs:
         columns |= {"values": None, "old_values": None, "returns": None}
     output = algorithm.loss(replace(inputs, weights=declared, **columns))

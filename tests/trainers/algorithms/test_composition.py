@@ -13,9 +13,13 @@ from turngym.trainers.core.algorithm import Need
 
 BASES = sorted(name for name in ALGORITHMS if not issubclass(ALGORITHMS[name], Modifier))
 CRITICS = [name for name in BASES if Need.VALUES in build(name).needs]
-OWN_RATIO = {"gmpo": "has its own turn-level ratio", "archer": "ratio", "iw_opd": "ratio", "opd": "ratio"}
+OWN_RATIO = {
+    "gmpo": "has its own turn-level ratio",
+    "archer": "ratio",
+    **dict.fromkeys(("gkd", "iw_opd", "opd", "sdft"), "ratio"),
+}
 """Methods whose ratio is the method itself, or that have none with their default settings: another one is refused."""
-WITH_CLIP = [name for name in BASES if name not in ("archer", "iw_opd", "opd", "sdpo")]
+WITH_CLIP = [name for name in BASES if name not in ("archer", "gkd", "iw_opd", "opd", "sdft", "sdpo")]
 MODIFIERS = ("turn_is", "s_ppo", "st_ppo", "epo", "mmd", "tis", "icepop", "mis")
 OWN_WEIGHTS = {"a3po": ("tis", "icepop"), "opd": ("tis", "icepop")}
 """Methods with weights of the trainer over the sampler, and the modifiers that would give them again."""

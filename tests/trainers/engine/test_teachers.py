@@ -15,9 +15,12 @@ from turngym.agents.models.embedded import build_tokenizer
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError
+from turngym.trainers import functional as F
 from turngym.trainers.algorithms import build
+from turngym.trainers.core.algorithm import Divergence
 from turngym.trainers.core.rows import build_rows
-from turngym.trainers.engine.adapters import add_adapters
+from turngym.trainers.engine import divergences
+from turngym.trainers.engine.adapters import adapters_off, add_adapters
 from turngym.trainers.engine.learner import Learner, UpdateConfig
 from turngym.trainers.engine.lessons import lessons_of, transcript
 from turngym.trainers.engine.prepared import prepare
@@ -250,3 +253,54 @@ def test_a_loop_of_ones_own_names_what_is_missing(trajectories: list[Trajectory]
         prepare(trajectories, small_model(), build("opd"))
     batch = prepare(trajectories, small_model(), build("opd"), teacher=small_model(seed=3))
     assert batch.credit.metrics["taught"] == 1.0
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_divergence_in_chunks_is_that_of_whole_distributions(
+    rank: int, trajectories: list[Trajectory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Against logits of the whole network, with a lesson for some episodes; in one chunk, and in chunks of five."""
+    model = small_model(dtype=torch.float64)
+    lessons = lessons_of(["sibling"], model)
+    assert lessons is not None
+    solved = [replace(each, success=int(number == 1)) for number, each in enumerate(trajectories)]
+    policy = add_adapters(model, rank, seed=0) if rank else model
+    learner = Learner(policy, build("gkd"), SETTINGS, 0.5, teaching=Teaching("base", lessons=lessons))
+    if rank:
+        kicked(learner)
+    gradients = []
+    for size in (1000, 5):
+        monkeypatch.setattr(divergences, "chunk_size", lambda words, budget, size=size: size)
+        policy.network.zero_grad()
+        batch = learner.prepare(solved)
+        parts = list(batch.micro_batches())
+        found = torch.cat([each.divergence[each.action_mask] for each in parts])  # type: ignore[index]
+        torch.stack([learner.algorithm.loss(each).total(each) for each in parts]).sum().backward()
+        gradients.append([p.grad.clone() for p in learner.policy_parameters if p.grad is not None])
+        expected = sorted(by_hand(learner, solved, lessons(solved)))
+        torch.testing.assert_close(found.sort().values, torch.stack(expected), atol=1e-6, rtol=1e-5)
+        assert 0 < int((found != 0).sum()) < len(found)
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other)
+        assert one.any()
+
+
+def by_hand(learner: Learner, episodes: Sequence[Trajectory], prefixes: Sequence[Any]) -> list[Tensor]:
+    """The divergence of every sampled token from logits of each prompt."""
+    network, found = learner.network, []
+
+    def distributions(ids: tuple[int, ...], count: int) -> Tensor:
+        return network(input_ids=torch.tensor([ids])).logits[0, -count - 1 : -1] / 0.5  # type: ignore[no-any-return]
+
+    for each, prefix in zip(episodes, prefixes, strict=True):
+        for turn in each.turns:
+            count, zero = len(turn.completion_ids), torch.zeros(len(turn.completion_ids), dtype=torch.float64)
+            if prefix is None:
+                found += list(zero)
+                continue
+            with torch.no_grad():
+                own = distributions(turn.prompt_ids + turn.completion_ids, count)
+                with adapters_off(network):
+                    other = distributions(joined(prefix, turn.prompt_ids) + turn.completion_ids, count)
+            found += list(F.vocabulary_divergence(own, other, Divergence(0.5)).double())
+    return found

@@ -11,7 +11,7 @@ from torch import Tensor
 from turngym.trainers import functional as F
 from turngym.trainers.algorithms import build
 from turngym.trainers.algorithms.base.clipped import PolicyMethod
-from turngym.trainers.core.algorithm import LossInputs
+from turngym.trainers.core.algorithm import Divergence, LossInputs
 
 FOLDER = Path(__file__).parents[4] / "shared" / "oracle3"
 
@@ -127,6 +127,51 @@ def test_sdpo_is_that_of_trl(case: dict[str, Any]) -> None:
     close(policy, (1 - weight) * case["policy_loss"])
     close(policy + distillation, case["loss"])
     close(torch.autograd.grad(policy + distillation, logprobs)[0], case["grad"])
+
+
+def checked(case: dict[str, Any], form: Divergence, over: Tensor, temperature: float = 1.0) -> None:
+    logits = double(case["student_logits"]).requires_grad_()
+    found = F.vocabulary_divergence(logits / temperature, double(case["teacher_logits"]) / temperature, form)
+    close(found, case["divergence"])
+    loss = (found * over).sum()
+    close(loss, case["loss"])
+    close(torch.autograd.grad(loss, logits)[0], case["grad"])
+
+
+@cases("trl_gkd_jsd")
+def test_gkd_is_that_of_trl(case: dict[str, Any]) -> None:
+    settings, mask = case["settings"], double(case["response_mask"])
+    count = settings["num_items_in_batch"]
+    over = token_mean(mask) if count is None else mask / count
+    checked(case, Divergence(settings["beta"]), over, settings["temperature"])
+
+
+@cases("trl_sdpo_logits")
+def test_self_distillation_over_the_vocabulary_is_that_of_trl(case: dict[str, Any]) -> None:
+    settings = case["settings"]
+    form = Divergence(
+        settings["distillation_alpha"],
+        settings["distillation_topk"] or 0,
+        "student",
+        bool(settings["distillation_add_tail"]),
+    )
+    checked(case, form, row_mean(double(case["response_mask"])))
+
+
+@cases("tinker_sdft_reverse_kl")
+def test_the_divergence_over_the_teachers_likeliest_tokens_is_that_of_tinker(case: dict[str, Any]) -> None:
+    """Its slots are the teacher's likeliest tokens; those that are not valid are left out here."""
+    logprobs = double(case["log_prob"]).requires_grad_()
+    teacher, valid = double(case["teacher_log_prob"]), double(case["slot_valid"]).bool()
+    found = torch.zeros(logprobs.shape[:2], dtype=torch.float64)
+    for row, column in torch.nonzero(valid.any(-1)).tolist():
+        slots = valid[row, column]
+        form = Divergence(1.0, int(slots.sum()), "teacher")
+        found[row, column] = F.vocabulary_divergence(logprobs[row, column][slots], teacher[row, column][slots], form)
+    close(found, case["divergence"])
+    close(found.sum(), case["loss"])
+    if valid.any():
+        close(torch.autograd.grad(found.sum(), logprobs)[0], case["grad"])
 
 
 def test_examples_of_the_pages() -> None:

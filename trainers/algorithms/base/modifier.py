@@ -10,7 +10,17 @@ from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError
 from turngym.lazy import Tensor, nn
 from turngym.trainers.algorithms.base.clipped import PolicyMethod, RatioLevel, Surrogate
-from turngym.trainers.core.algorithm import Algorithm, ConfigT, Credit, Gradients, LossInputs, LossOutput, Need, Rollout
+from turngym.trainers.core.algorithm import (
+    Algorithm,
+    ConfigT,
+    Credit,
+    Divergence,
+    Gradients,
+    LossInputs,
+    LossOutput,
+    Need,
+    Rollout,
+)
 from turngym.trainers.core.turn_table import TurnTable
 
 
@@ -75,6 +85,11 @@ class Modifier(PolicyMethod[ConfigT]):
     def reference_every(self) -> int:
         """Loss of the base method."""
         return self.base.reference_every
+
+    @property
+    def divergence(self) -> Divergence | None:
+        """Divergence from the teacher that the base reads."""
+        return self.base.divergence
 
     @property
     def weighs_sampler(self) -> bool:

@@ -142,6 +142,11 @@ CASES: dict[str, Case] = {
         ),
     ),
     "gigpo": Case("biased", (DIVERGENCE, PENALTY, _CENTRED, LENGTH, Step(_ANCHORS, {"omega": 0.0}))),
+    "gkd": Case(
+        "biased",
+        (Step("another divergence than KL(policy, teacher)", {"beta": 1.0}), LENGTH, _OWN_STATES),
+        objective=_TO_TEACHER,
+    ),
     "gmpo": Case("biased", OUTCOME),
     "grpo": Case("biased", (DIVERGENCE, SCALED, LENGTH)),
     "gspo": Case("biased", OUTCOME),
@@ -198,6 +203,11 @@ CASES: dict[str, Case] = {
     ),
     "rloo": Case("vanishing", (LENGTH,)),
     "s_ppo": Case("unbiased", base="ppo", note="The first update of a batch is never clipped."),
+    "sdft": Case(
+        "biased",
+        (Step("another divergence than KL(policy, teacher)", {"beta": 1.0}), LENGTH, _OWN_STATES),
+        objective=_TO_TEACHER,
+    ),
     "sdpo": Case("biased", (LENGTH, _OWN_STATES), objective=_TO_TEACHER),
     "st_ppo": Case("biased", (_TOKEN_RATIO,), base="ppo"),
     "stratified_grpo": Case(

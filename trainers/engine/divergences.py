@@ -1,0 +1,134 @@
+"""Divergences from a teacher over the vocabulary, without the logits of all positions at once.
+
+The teacher's last hidden states of the sampled tokens are computed once for a batch: they hold its whole distributions
+in a few numbers each. Logits of both are made in chunks with the loss, and again in the backward pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from turngym.lazy import no_grad
+from turngym.trainers import functional as F
+from turngym.trainers.core.algorithm import Divergence
+from turngym.trainers.core.rows import Row
+from turngym.trainers.engine.chunked_scores import BUDGET, GPU_BUDGET, chunk_size, flat_scores
+from turngym.trainers.engine.head import Head, head_of
+from turngym.trainers.engine.layouts import ROWS, Layout
+from turngym.trainers.engine.layouts.read_states import read_states
+from turngym.trainers.engine.ranks.sharding import inside
+
+
+class TeacherStates(NamedTuple):
+    """A teacher's distributions at the sampled tokens of a batch.
+
+    Args:
+        hidden: Last hidden state before each sampled token; 0 where the teacher is silent.
+        known: Tokens that it has a distribution for.
+        head: Its head, which maps states to logits.
+    """
+
+    hidden: Float[Tensor, "token width"]
+    known: Bool[Tensor, "token"]
+    head: Head
+
+    @no_grad
+    def logprobs(self, ids: Int[Tensor, "token"], temperature: float) -> Float[Tensor, "token"]:
+        """Return the log-probability of each sampled token in double precision, nan where the teacher is silent."""
+        device = self.head.weight.device
+        places = torch.arange(len(ids), device=device)
+        found = flat_scores(self.head, self.hidden.to(device), places, ids.to(device), temperature).logprobs
+        return torch.where(self.known, found.double().cpu(), float("nan"))
+
+
+class Compared(NamedTuple):
+    """What the policy is compared with in one pass.
+
+    Args:
+        teacher: The teacher's distributions.
+        form: The divergence.
+        token: Sampled token of each place, -1 if there is none.
+        sequence_of: Sequence of each row.
+    """
+
+    teacher: TeacherStates
+    form: Divergence
+    token: Int[Tensor, "row column"]
+    sequence_of: Int[Tensor, "row"]
+
+
+def head_as_it_is(network: Any) -> Head:
+    """Return the head of a network with weights that later updates leave alone."""
+    return inside(network, _kept_head)
+
+
+@torch.no_grad()
+def _kept_head(network: Any) -> Head:
+    head = head_of(network)
+    bias = None if head.bias is None else head.bias.clone()
+    low = tuple((a.clone(), b.clone(), factor) for a, b, factor in head.adapters)
+    return replace(head, weight=head.weight.clone(), bias=bias, adapters=low)
+
+
+def hidden_states(network: Any, sequences: Sequence[Row], layout: Layout = ROWS) -> Tensor:
+    """Return the last hidden state at each read position, ``[sequence, column, width]``."""
+    return inside(network, _hidden_states, sequences, layout)
+
+
+def _hidden_states(network: Any, sequences: Sequence[Row], layout: Layout) -> Tensor:
+    states = read_states(network.base_model, sequences, network.device, layout)
+    found: Tensor = states.hidden[states.scattered(states.state)]
+    return found * states.scattered(torch.ones_like(states.state))[..., None]
+
+
+def divergences(
+    head: Head,
+    hidden: Float[Tensor, "state width"],
+    state: Int[Tensor, "sequence column"],
+    compared: Compared,
+    temperature: float,
+) -> Float[Tensor, "row column"]:
+    """Return the divergence at each sampled token that the teacher knows, 0 elsewhere.
+
+    Args:
+        head: The policy's head.
+        hidden: The policy's hidden states; carry gradients.
+        state: Index of the state at each place of a sequence.
+        compared: Teacher, divergence and places.
+        temperature: Temperature of both distributions.
+    """
+    token, teacher = compared.token, compared.teacher
+    is_known = (token >= 0) & teacher.known[token.clamp(min=0)]
+    rows, columns = torch.nonzero(is_known, as_tuple=True)
+    device = hidden.device
+    mine = state[compared.sequence_of[rows].to(device), columns.to(device)]
+    theirs = teacher.hidden[token[rows, columns]].to(device)
+    size = chunk_size(max(head.words, teacher.head.words), (BUDGET if device.type == "cpu" else GPU_BUDGET) // 4)
+
+    def chunk(own: Tensor, other: Tensor) -> Tensor:
+        pair = (head.logits(own), teacher.head.logits(other))
+        logits = [_wide(each) / (temperature or 1.0) for each in pair]
+        words = min(each.shape[-1] for each in logits)  # embeddings may be padded beyond the vocabulary
+        return F.vocabulary_divergence(logits[0][:, :words], logits[1][:, :words], compared.form)
+
+    parts = [
+        chunk(hidden[mine[start : start + size]], theirs[start : start + size])
+        if len(mine) <= size
+        else checkpoint(chunk, hidden[mine[start : start + size]], theirs[start : start + size], use_reentrant=False)
+        for start in range(0, len(mine), size)
+    ]
+    if not parts:
+        return torch.zeros(token.shape, device=device) * hidden.sum()
+    flat = torch.cat(parts)
+    return flat.new_zeros(token.shape).index_put((rows.to(device), columns.to(device)), flat)
+
+
+def _wide(x: Tensor) -> Tensor:
+    return x if x.dtype == torch.float64 else x.float()
