@@ -1,6 +1,7 @@
 """A clock that jumps by days, forwards and backwards, ends no training and changes none of its numbers."""
 
 import itertools
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -35,7 +36,7 @@ def test_the_wait_that_a_server_asks_for_does_not_follow_the_clock_of_this_machi
     assert retry_after(told) == 30.0
 
 
-@pytest.mark.parametrize("settings", [{"lora_rank": 4}, {"rollout": "vllm"}])
+@pytest.mark.parametrize("settings", [{"lora_rank": 4}, {"rollout": "vllm"}, {"agent": "true"}])
 def test_an_absent_package_is_told_before_anything_is_played(
     settings: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -43,7 +44,10 @@ def test_an_absent_package_is_told_before_anything_is_played(
     config: TrainConfig = replace(SMALL, lora_rank=4)
     if "rollout" in settings:
         config = replace(SMALL, rollout=replace(SMALL.rollout, sampler="vllm"))
-    with pytest.raises(MissingExtra, match=r"turngym\[(train|vllm)\]"):
+    if "agent" in settings:
+        monkeypatch.setitem(sys.modules, "uvicorn", None)
+        config = replace(SMALL, agent=replace(SMALL.agent, command="true"))
+    with pytest.raises(MissingExtra, match=r"turngym\[(train|vllm|serve)\]"):
         setup.require_packages(config)
     with pytest.raises(MissingExtra):
         train(config, tmp_path / "run")
