@@ -12,7 +12,7 @@ from turngym.benchmarks.studies.checks.no_skill import LEVEL, PLAYERS, compare_a
 
 SLOW = ("Code", "MathPython", "Search", "Web", "ScienceWorld", "TextWorld", "ALFWorld", "Household", "MiniWoB")
 """Worlds that need seconds to start, which the study plays."""
-ADAPTERS = ("BrowserGym", "Desktop", "GEM", "Gymnasium", "Jericho", "OpenEnv", "TextArena", "BabyAI")
+ADAPTERS = ("Harbor", "BrowserGym", "Desktop", "GEM", "Gymnasium", "Jericho", "OpenEnv", "TextArena", "BabyAI")
 IDS = sorted(
     env_id
     for env_id in kinds()

@@ -95,6 +95,10 @@ class Harbor(TextEnv[str]):
         max_turns: MaxTurns = 50
 
     options: Options
+    beaten_by = dict.fromkeys(
+        ("last winner's first action", "winners' most frequent action"),
+        "The splits of one folder share its tasks, whose solution is often a single command.",
+    )
     file_options = worded("form")
     finds_action = True
     score_range = UNBOUNDED
