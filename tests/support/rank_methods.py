@@ -120,6 +120,8 @@ def _changed(play: Callable[..., list[Trajectory]], change: Change) -> Callable[
 def config_of(method: str) -> TrainConfig:
     """Settings of a method's run."""
     config = replace(CONFIG, algorithm=method, algorithm_options=OPTIONS.get(method, {}))
+    if Need.TEACHER_LOGPROBS in build(method).needs:
+        config = replace(config, teacher="ema", teacher_prompt=("hint=player 2 3",))
     if Need.JOINT_VIEWS in build(method).needs:
         config = replace(config, env="turngym/KuhnPoker-v0", env_options={})
     return config

@@ -37,6 +37,7 @@ from turngym.trainers.engine.ranks.launch import launched
 from turngym.trainers.engine.ranks.sharded import Sharded
 from turngym.trainers.engine.ranks.sharding import gathered, inside
 from turngym.trainers.engine.scoring import score
+from turngym.trainers.engine.teachers import Teaching
 from turngym.trainers.loop.checkpoints.checkpoint import load_checkpoint, save_checkpoint, write_divided
 from turngym.trainers.loop.checkpoints.pieces import divided_tensors
 from turngym.trainers.loop.tasks.task import EnvTask
@@ -50,7 +51,11 @@ def learner_of(model: LanguageModel, method: Algorithm[Any], ranks: Ranks | None
     own = model.with_network(copy.deepcopy(model.network))
     torch.manual_seed(0)
     found = Learner(
-        own, method, UpdateConfig(**{**CONFIG, **settings}), spread=None if ranks is None else Sharded(ranks)
+        own,
+        method,
+        UpdateConfig(**{**CONFIG, **settings}),
+        spread=None if ranks is None else Sharded(ranks),
+        teaching=Teaching("ema", lessons=lambda shown: [(7, 9)] * len(shown)),
     )
     for group in found.optimizer.param_groups:
         group["foreach"] = True  # the default on GPUs

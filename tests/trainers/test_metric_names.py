@@ -67,6 +67,8 @@ def names(found: Iterable[dict[str, Any]]) -> set[str]:
 
 def config_of(algorithm: str) -> TrainConfig:
     config = replace(TINY, algorithm=algorithm, algorithm_options=OPTIONS.get(algorithm, {}))
+    if Need.TEACHER_LOGPROBS in build(algorithm).needs:
+        return replace(config, teacher="ema", teacher_prompt=("hint=player 2 3",))
     if Need.JOINT_VIEWS in build(algorithm).needs:
         return replace(config, env="turngym/KuhnPoker-v0", env_options={})
     return config
