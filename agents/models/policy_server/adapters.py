@@ -81,7 +81,7 @@ def read_adapter(folder: Path, network: nn.Module) -> Adapter:
     Raises:
         Refused: It cannot be read, does not fit, or has options that are not served.
     """
-    scale = _scale(folder / "adapter_config.json")
+    scale, rank = _scale_and_rank(folder / "adapter_config.json")
     try:
         tensors = load_file(folder / "adapter_model.safetensors")
     except (SafetensorError, OSError) as error:
@@ -96,7 +96,13 @@ def read_adapter(folder: Path, network: nn.Module) -> Adapter:
         layers.setdefault(layer, {})[part] = tensor
     if not layers:
         raise Refused("the adapter is empty")
-    return Adapter({f"{layer}.weight": _factors(network, layer, parts) for layer, parts in layers.items()}, scale)
+    factors = {f"{layer}.weight": _factors(network, layer, parts) for layer, parts in layers.items()}
+    for name, (first, _) in factors.items():
+        if first.shape[0] != rank:
+            raise Refused(
+                f"the factors of {name[:100]!r} have rank {first.shape[0]}, and adapter_config.json says {rank}"
+            )
+    return Adapter(factors, scale)
 
 
 def is_finite(tensor: Tensor) -> bool:
@@ -125,8 +131,8 @@ def _factors(network: nn.Module, name: str, parts: Mapping[str, Tensor]) -> tupl
     return first, second
 
 
-def _scale(file: Path) -> float:
-    """Return the weight of an adapter, from its settings.
+def _scale_and_rank(file: Path) -> tuple[float, int]:
+    """Return the weight and the rank of an adapter, from its settings.
 
     Raises:
         Refused: They are unusable.
@@ -146,4 +152,4 @@ def _scale(file: Path) -> float:
         raise Refused(f"r of adapter_config.json must be a whole number from 1 to {_LARGEST}")
     if type(alpha) not in (int, float) or not -_LARGEST <= alpha <= _LARGEST:
         raise Refused(f"lora_alpha of adapter_config.json must be a number of at most {_LARGEST}")
-    return float(alpha / (math.sqrt(rank) if is_stabilised is True else rank))
+    return float(alpha / (math.sqrt(rank) if is_stabilised is True else rank)), rank

@@ -160,6 +160,9 @@ def test_adapters_that_cannot_be_loaded_say_why(runs: Mapping[str, Path], tmp_pa
     file.write_text(json.dumps({**settings, "use_dora": True}), "utf8")
     with pytest.raises(ModelError, match=r"cannot be used: only plain LoRA is served: use_dora"):
         load_model(str(lone))
+    file.write_text(json.dumps({**settings, "r": 2 * settings["r"]}), "utf8")
+    with pytest.raises(ModelError, match=rf"have rank {settings['r']}, and adapter_config\.json says"):
+        load_model(str(lone))
     file.write_text(json.dumps({**settings, "base_model_name_or_path": str(tmp_path / "gone")}), "utf8")
     with pytest.raises(ModelError, match=r"there is no model at .*gone"):
         load_model(str(lone))
