@@ -108,7 +108,7 @@ class Admission:
 
     def _with_slack(self, columns: int, rows: int) -> int:
         """Return more columns than are needed now, if so many rows stay within the budget, so that growth is rare."""
-        more = max(columns + _SLACK, columns * 5 // 4)
+        more = max(columns + _SLACK, columns * 3 // 2)
         return more if rows <= self.store.most_rows(more) else columns
 
     def _set_columns(self, columns: int, rows: int) -> None:
