@@ -95,10 +95,33 @@ def _family(module: str) -> str:
 
 
 def algorithms() -> list[Row]:
-    """Return the training methods."""
+    """Return the training methods, by what they compare, with what each needs at its defaults."""
     from turngym.trainers.algorithms import ALGORITHMS
 
-    return _registered(ALGORITHMS)
+    return [row | _kind_of_method(row["name"], ALGORITHMS) for row in _registered(ALGORITHMS)]
+
+
+def _kind_of_method(name: str, methods: Mapping[str, Any]) -> Row:
+    """Return the family and the needs of a training method."""
+    from turngym.trainers.algorithms import build
+    from turngym.trainers.algorithms.base.modifier import Modifier
+    from turngym.trainers.core.algorithm import Need
+
+    if name not in methods:
+        return {"family": "Packages missing", "needs": []}
+    algorithm = build(name)
+    needs = algorithm.needs
+    if isinstance(algorithm, Modifier):
+        family, needs = "Modifiers (after a method, as in grpo+tis)", needs - algorithm.innermost.needs
+    elif Need.TEACHER_LOGPROBS in needs:
+        family = "Methods that learn from a teacher"
+    elif Need.GROUPS in needs:
+        family, needs = "Methods that compare the episodes of a group", needs - {Need.GROUPS}
+    elif needs & {Need.VALUES, Need.JOINT_VIEWS} or algorithm.modules():
+        family = "Methods with a critic"
+    else:
+        family = "Methods without groups and critic"
+    return {"family": family, "needs": sorted(need.value.replace("_", " ") for need in needs)}
 
 
 def agents() -> list[Row]:

@@ -80,7 +80,18 @@ VARIANTS: dict[str, tuple[str, dict[str, dict[str, object]]]] = {
     "iw_opd by turn": ("iw_opd", {"iw_opd": {"unit": "turn", "normalisation": "nested"}}),
     "ppo+icepop, all counted": ("ppo+icepop", {"icepop": {**NARROW["icepop"], "counted": "all"}}),
 }
-PLAIN = {"reinforce plain", "archer", "vespo", "gkd", "iw_opd", "iw_opd by turn", "sdft", "sdft without first tokens"}
+PLAIN = {
+    "reinforce plain",
+    "archer",
+    "dro",
+    "kl_cov",
+    "vespo",
+    "gkd",
+    "iw_opd",
+    "iw_opd by turn",
+    "sdft",
+    "sdft without first tokens",
+}
 TAUGHT = {"gkd", "opd", "sdft", "sdft without first tokens", "sdpo", "sdpo blended"}
 """Methods whose policy loss is not the advantage times a ratio: their signal is the teacher's, at the policy as it is
 now, or their policy loss has no weight."""

@@ -20,7 +20,13 @@ from turngym.trainers.functional.distillation import (
 )
 from turngym.trainers.functional.gae import discounted_returns, token_gae, turn_gae
 from turngym.trainers.functional.groups import GroupStatistics, Singleton, group_advantages, group_statistics
-from turngym.trainers.functional.kl import KLEstimator, adaptive_kl_factor, kl_penalty, sampled_divergence
+from turngym.trainers.functional.kl import (
+    KLEstimator,
+    adaptive_kl_factor,
+    kl_penalty,
+    sampled_divergence,
+    weighted_kl,
+)
 from turngym.trainers.functional.losses import (
     AGGREGATIONS,
     ClippedSurrogate,
@@ -116,6 +122,7 @@ __all__ = [
     "turn_sum",
     "value_loss",
     "vocabulary_divergence",
+    "weighted_kl",
     "whiten",
     "within_limits",
     "without_veto",

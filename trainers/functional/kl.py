@@ -5,13 +5,15 @@ Names as in http://joschu.net/blog/kl-approx.html: with ``x = log p - log q`` fo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from turngym.lazy import Tensor
 from turngym.trainers.functional.ratios import exp_clamped
 
-KLEstimator: TypeAlias = Literal["k1", "k2", "k3", "abs", "k1+", "k3+", "abs+"]
+KLEstimator: TypeAlias = Literal["k1", "k2", "k3", "abs", "k1+", "k3+", "abs+", "rk1", "rk2", "rk3"]
+"""Those with a leading ``r`` are of :func:`weighted_kl`, the others of :func:`kl_penalty`."""
 
 
 def _k1(difference: Tensor) -> Tensor:
@@ -53,6 +55,31 @@ def kl_penalty(logprobs: Tensor, reference_logprobs: Tensor, estimator: str = "k
         return value
     gradient = _k2(difference)
     return value.detach() + gradient - gradient.detach()
+
+
+def weighted_kl(
+    logprobs: Tensor, reference_logprobs: Tensor, ratio: Tensor, estimator: str = "k3", *, bound: float = math.inf
+) -> Tensor:
+    """Return the estimate of each token times the importance ratio, which is differentiated too (arXiv 2512.02556).
+
+    The gradient of k3 then is the ratio times ``log p - log q`` times that of the log-probability: unbiased for a
+    given state however far the policy has moved since it sampled, and bounded where the reference is much likelier.
+
+    Args:
+        logprobs: Log-probability under the policy, any shape.
+        reference_logprobs: Log-probability under the reference policy.
+        ratio: Probability under the policy over that under the policy that sampled; carries gradients.
+        estimator: ``k1``, ``k2`` or ``k3``.
+        bound: Largest absolute value of the product.
+
+    >>> import torch
+    >>> weighted_kl(torch.tensor(-1.0), torch.tensor(-1.5), torch.tensor(2.0), "k3")
+    tensor(0.2131)
+    """
+    difference = logprobs - reference_logprobs
+    opposite = (-difference).clamp(-20, 20)
+    value = opposite.exp() - opposite - 1 if estimator == "k3" else _ESTIMATORS[estimator](difference)
+    return (ratio * value).clamp(-bound, bound)
 
 
 def sampled_divergence(logprobs: Tensor, others: Tensor, old_logprobs: Tensor) -> Tensor:

@@ -118,6 +118,7 @@ def _note(row: Mapping[str, Any]) -> str:
     """Return what a component needs and where it comes from, unless it is turngym's and needs nothing."""
     needs = f"[{row['extra']}]" if row["installed"] else f"[{row['extra']}: missing]"
     parts = [needs] if row["extra"] else []
+    parts += [f"[{', '.join(row['needs'])}]"] if row.get("needs") else []
     if row["origin"] not in (OURS, row.get("family")):
         parts.append(f"(from {row['origin']})")
     return " ".join(parts)

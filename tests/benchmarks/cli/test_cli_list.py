@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,26 @@ def test_the_list_has_each_environment_on_one_line_by_family(width: int, capsys:
     (sokoban,) = [line for line in lines if "turngym/Sokoban-v0" in line]
     assert sokoban.endswith("Push a box onto its goal in a small room.") or width < 80
     assert headings[len(SHELVES)] == "algorithms" and any("grpo" in line.split(", ") for line in lines)
+
+
+def test_training_methods_are_listed_by_family_with_their_needs(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = listed(["algorithms"], capsys, 200)
+    headings = [line for line in lines if line and not line.startswith(" ")]
+    assert [heading.split()[0] for heading in headings] == ["Methods"] * 4 + ["Modifiers"]
+    under = {line.split()[0]: heading for heading, line in _with_headings(lines)}
+    assert [under[name] for name in ("gigpo", "opd", "ppo", "rae", "tis")] == headings
+    (line,) = [line for line in lines if line.startswith("  gigpo ")]
+    assert line.endswith("Group-in-group policy optimisation. [anchors, reference logprobs]")
+    (line,) = [line for line in lines if line.startswith("  dppo ")]
+    assert line.endswith("on another method."), "it needs nothing besides what its method needs"
+
+
+def _with_headings(lines: list[str]) -> Iterator[tuple[str, str]]:
+    heading = ""
+    for line in lines:
+        heading = line if line and not line.startswith(" ") else heading
+        if line.startswith("  "):
+            yield heading, line
 
 
 def test_a_piped_list_is_plain_text_of_80_columns() -> None:

@@ -41,6 +41,7 @@ TINY = TrainConfig(
 OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
     "archer": {"archer": {"critic_iterations": 1}},
     "arpo": {"arpo": {"episodes_per_group": 2}},
+    "bnpo": {"bnpo": {"highest": 4.0}},
     "vc_ppo": {"vc_ppo": {"pretrain_iterations": 1}},
     "vine_ppo": {"vine_ppo": {"num_rollouts": 1}},
 }

@@ -84,7 +84,8 @@ class ClippedConfig:
     kl_coef: float = 0.0
     """Weight of the KL to the reference policy; above 0 a frozen copy of the policy is kept."""
     kl_estimator: F.KLEstimator = "k3"
-    """KL estimator; a trailing + uses its value with the gradient of k2."""
+    """KL estimator; a trailing + uses its value with the gradient of k2, a leading r multiplies it by the importance
+    ratio, gradient included."""
     invalid_penalty: float = 0.0
     """Penalty for an invalid action."""
 
@@ -216,10 +217,17 @@ class ClippedMethod(PolicyMethod[ClippedConfigT]):
                 terms["entropy_bonus"] = Term(-self.config.entropy_coef * entropy, self.normalisation)
         if self.config.kl_coef > 0:
             reference = required(inputs.reference_logprobs, "reference_logprobs")
-            divergence = sampled(F.kl_penalty(inputs.logprobs, reference, self.config.kl_estimator), inputs)
+            divergence = sampled(_divergence(inputs.logprobs, reference, surrogate, self.config.kl_estimator), inputs)
             metrics["kl_reference"] = Term(divergence.detach(), "token")
             terms["kl_penalty"] = Term(self.config.kl_coef * divergence, self.normalisation)
         return LossOutput(terms, metrics)
+
+
+def _divergence(logprobs: Tensor, reference: Tensor, surrogate: Surrogate, estimator: str) -> Tensor:
+    """Return the estimate of the KL divergence from the reference policy of each token."""
+    if estimator.startswith("r"):
+        return F.weighted_kl(logprobs, reference, surrogate.ratio, estimator.removeprefix("r"))
+    return F.kl_penalty(logprobs, reference, estimator)
 
 
 def policy_metrics(surrogate: Surrogate, over: str) -> dict[str, Term]:

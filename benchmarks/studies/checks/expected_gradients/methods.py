@@ -119,7 +119,19 @@ CASES: dict[str, Case] = {
         note="Measured without branches; for their effect see the\n[reasons](README.md#expected-gradients).",
     ),
     "bi_level_gae": Case("biased", (Step(DISCOUNT.reason, {"turn_gamma": 1.0}), *_CRITIC), discount="turn_gamma"),
+    "bnpo": Case(
+        "biased",
+        (
+            Step(
+                "groups are weighted by their own success rates, and returns are cut to a range", rules=("is_binary",)
+            ),
+            LENGTH,
+        ),
+    ),
     "cispo": Case("biased", OUTCOME),
+    "clip_cov": Case(
+        "biased", (Step("tokens of high covariance are left out of the loss", {"share": 0.0}),), base="rloo"
+    ),
     "dapo": Case(
         "biased",
         OUTCOME,
@@ -128,9 +140,11 @@ CASES: dict[str, Case] = {
     "dr_grpo": Case("proportional", note="The factor is (G - 1) / G over `constant`."),
     "dr_mas": Case("biased", (PENALTY, SCALED, LENGTH)),
     "dppo": Case("unbiased", base="rloo", note=_FIRST),
+    "dro": Case("unbiased", base="rloo", note=_FIRST),
     "epo": Case(
         "biased", (Step(ENTROPY.reason, {"coefficient": 0.0}),), weights={"entropy": "coefficient"}, base="rloo"
     ),
+    "g2rpo": Case("biased", (Step("ranks, not returns, are compared", rules=("is_binary",)), LENGTH)),
     "gdpo": Case(
         "biased",
         (
@@ -148,6 +162,10 @@ CASES: dict[str, Case] = {
         objective=_TO_TEACHER,
     ),
     "gmpo": Case("biased", OUTCOME),
+    "gpg": Case(
+        "vanishing",
+        (Step("the scale of a batch depends on how many of its episodes are paid", rules=("is_binary",)), LENGTH),
+    ),
     "grpo": Case("biased", (DIVERGENCE, SCALED, LENGTH)),
     "gspo": Case("biased", OUTCOME),
     "hgpo": Case("biased", (DIVERGENCE, PENALTY, _CENTRED, LENGTH, Step(_ANCHORS, rules=("is_single",)))),
@@ -157,6 +175,9 @@ CASES: dict[str, Case] = {
         (Step("weights depend on the actions", {"gamma": 0.0}), LENGTH, _OWN_STATES),
         objective=_TO_TEACHER,
     ),
+    "kl_cov": Case("unbiased", base="rloo", note=_FIRST),
+    "lite_ppo": Case("vanishing", (Step("division by the batch's standard deviation", rules=("is_binary",)), LENGTH)),
+    "m2po": Case("unbiased", base="rloo", note=_CORRECTION),
     "mappo": Case("biased", (ENTROPY, DISCOUNT, _DECAY, *_CRITIC), discount="gamma"),
     "maxrl": Case(
         "biased",
@@ -182,6 +203,12 @@ CASES: dict[str, Case] = {
         "biased",
         (LENGTH, Step("the length-weighted baseline contains the episode's own return", rules=("is_single",))),
     ),
+    "opsm": Case("unbiased", base="rloo", note=_FIRST),
+    "pass_k": Case(
+        "biased",
+        (Step("only the best episode of a group counts", rules=("is_binary",)), LENGTH),
+        note="The objective of the method is the best return of a group.",
+    ),
     "poad": Case("biased", (ENTROPY, DISCOUNT, _DECAY, *_CRITIC), discount="gamma"),
     "ppo": Case("biased", _CRITIC),
     "rae": Case(
@@ -192,6 +219,7 @@ CASES: dict[str, Case] = {
         is_ordered=True,
         note="In the limit the baseline is constant.",
     ),
+    "rec": Case("unbiased", base="rloo", note=_FIRST),
     "reinforce": Case("biased", (DISCOUNT, LENGTH, _ALWAYS_WHITENED), discount="gamma"),
     "reinforce_pp": Case("vanishing", (LENGTH, replace(_ALWAYS_WHITENED, settings={"reward_kl_coef": 0.0}))),
     "reinforce_pp_baseline": Case("biased", (_STATES_GIVEN, LENGTH, _ALWAYS_WHITENED)),
@@ -209,6 +237,7 @@ CASES: dict[str, Case] = {
         objective=_TO_TEACHER,
     ),
     "sdpo": Case("biased", (LENGTH, _OWN_STATES), objective=_TO_TEACHER),
+    "soft_ppo": Case("unbiased", base="rloo", note=_FIRST),
     "st_ppo": Case("biased", (_TOKEN_RATIO,), base="ppo"),
     "stratified_grpo": Case(
         "biased",
@@ -216,6 +245,7 @@ CASES: dict[str, Case] = {
     ),
     "t_ppo": Case("biased", (_DECAY, *_CRITIC)),
     "tis": Case("unbiased", base="rloo", note=_CORRECTION),
+    "topr": Case("unbiased", base="rloo", note=_FIRST),
     "turn_is": Case("biased", (_TOKEN_RATIO,), base="ppo"),
     "turn_ppo": Case("biased", (DIVERGENCE, DISCOUNT, _DECAY, *_CRITIC), discount="gamma"),
     "vc_ppo": Case("biased", (_DECAY, *_CRITIC)),
