@@ -13,7 +13,6 @@ from tyro.conf import Positional
 
 from turngym.benchmarks.cli.options.parsing import parse
 from turngym.benchmarks.evaluation.comparison import Comparison, Difference, compare, verdict
-from turngym.benchmarks.evaluation.submission import load_submission
 from turngym.terminal.console import Console
 from turngym.terminal.output import print_json
 from turngym.text import printable
@@ -27,12 +26,12 @@ _SHOWN = 80
 class Arguments:
     """Compare two evaluations on the same tasks, task by task.
 
-    Both folders come from `turngym eval ... --out FOLDER`. Differences are second minus first, with 95 % intervals of a
-    paired bootstrap over tasks; the mean gives every environment equal weight.
+    Both come from `turngym eval ... --out FOLDER`, or are logs of other suites. Differences are second minus first,
+    with 95 % intervals of a paired bootstrap over tasks; the mean gives every environment equal weight.
 
     Args:
-        first: Reference folder.
-        second: Folder to compare with the reference.
+        first: Reference folder or log.
+        second: Folder or log to compare with the reference.
         json: Print all metrics as JSON.
     """
 
@@ -44,7 +43,7 @@ class Arguments:
 def main(argv: Sequence[str]) -> int:
     """Compare and print."""
     arguments = parse(Arguments, argv, "compare")
-    found = compare(load_submission(arguments.first), load_submission(arguments.second))
+    found = compare(arguments.first, arguments.second)
     if arguments.json:
         print_json({"version": SCHEMA, **found.as_json()})
         return 0

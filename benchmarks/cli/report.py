@@ -11,6 +11,7 @@ import tyro
 from tyro.conf import Positional
 
 from turngym.benchmarks.cli.options.parsing import parse
+from turngym.benchmarks.imports import as_folder
 from turngym.errors import ConfigError
 from turngym.storage.files import write_atomic
 from turngym.storage.folders import Kind, folder_kind, require_file
@@ -21,7 +22,7 @@ class Arguments:
     """Write the report of a folder as one self-contained HTML file.
 
     The folder is of a training run (`turngym train`), an evaluation (`turngym eval ... --out FOLDER`) or a tournament
-    (`turngym tournament ... --out FOLDER`).
+    (`turngym tournament ... --out FOLDER`); or a log of another suite, which needs --out.
 
     Args:
         folder: The folder.
@@ -35,7 +36,13 @@ class Arguments:
 def main(argv: Sequence[str]) -> int:
     """Write the page of the folder and print its path."""
     arguments = parse(Arguments, argv, "report")
-    folder = arguments.folder
+    with as_folder(arguments.folder) as folder:
+        if folder != arguments.folder and arguments.out is None:
+            raise ConfigError(f"{arguments.folder} is a log of another suite: pass --out FILE for its page.")
+        return _report(folder, arguments)
+
+
+def _report(folder: Path, arguments: Arguments) -> int:
     kind = kind_of(folder)
     target = arguments.out or folder / ("page.html" if kind == "tournament" else "report.html")
     require_file(target, "report.html")

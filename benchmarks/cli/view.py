@@ -6,6 +6,7 @@ import signal
 import sys
 import webbrowser
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +15,7 @@ import tyro
 from tyro.conf import Positional
 
 from turngym.benchmarks.cli.options.parsing import parse
+from turngym.benchmarks.imports import as_folder
 from turngym.benchmarks.pages.viewer.data import Viewer
 from turngym.benchmarks.pages.viewer.runs import open_run
 from turngym.errors import ConfigError
@@ -26,9 +28,9 @@ _SWITCH_SECONDS = 0.0005
 class Arguments:
     """Show episodes turn by turn in a browser, or two runs side by side.
 
-    A path is the folder of an evaluation, tournament or training run, or a JSONL file or folder of the wrapper
-    `record`. Without --out, a local server shows the page at the printed address until Ctrl-C; it opens large files
-    immediately. With --out, one self-contained HTML file is written.
+    A path is the folder of an evaluation, tournament or training run, a JSONL file or folder of the wrapper `record`,
+    or a log of another suite (ATIF, Inspect AI, verifiers, Harbor). Without --out, a local server shows the page at the
+    printed address until Ctrl-C; it opens large files immediately. With --out, one self-contained HTML file is written.
 
     Args:
         path: Folder or file to show.
@@ -62,7 +64,12 @@ def main(argv: Sequence[str]) -> int:
         raise ConfigError(f"--port must be in 0 to 65535, got {arguments.port}.")
     if any(map(str.isspace, arguments.task)):
         raise ConfigError(f"--task takes one word, got {arguments.task!r}.")
-    viewer = Viewer(open_run(arguments.path), None if arguments.other is None else open_run(arguments.other))
+    with ExitStack() as stack:
+        paths = [stack.enter_context(as_folder(each)) for each in (arguments.path, arguments.other) if each]
+        return _show(Viewer(*map(open_run, paths)), arguments)
+
+
+def _show(viewer: Viewer, arguments: Arguments) -> int:
     for run in viewer.runs:
         run.require_episodes()
     query = " ".join(filter(None, ["failed" if arguments.failed else "", arguments.task and f"task:{arguments.task}"]))

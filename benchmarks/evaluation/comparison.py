@@ -26,6 +26,7 @@ from turngym.arithmetic import float_sum
 from turngym.benchmarks.evaluation.plan import Plan
 from turngym.benchmarks.evaluation.records import Evaluation, configuration, metadata, results
 from turngym.benchmarks.evaluation.submission import Submission, load_submission
+from turngym.benchmarks.imports import as_folder
 from turngym.benchmarks.statistics.estimates import as_json, equal_weight_mean
 from turngym.display import data_frame, html_table, html_text
 from turngym.errors import ConfigError
@@ -141,7 +142,7 @@ class Comparison:
 
 
 def compare(first: Evaluation | Submission | StrPath, second: Evaluation | Submission | StrPath) -> Comparison:
-    """Compare two evaluations, as returned or by folder, on the same tasks; differences are second minus first.
+    """Compare two evaluations, as returned, by folder or log, on the same tasks; differences are second minus first.
 
     Raises:
         ConfigError: They did not play the same tasks under the same rules, or a folder holds no valid submission.
@@ -164,7 +165,9 @@ def _submission(played: Evaluation | Submission | StrPath) -> Submission:
     if isinstance(played, Submission):
         return played
     if not isinstance(played, Evaluation):
-        return load_submission(path_of(played, "each side, unless it is what turngym.evaluate returned,"))
+        path = path_of(played, "each side, unless it is what turngym.evaluate returned,")
+        with as_folder(path) as folder:
+            return dataclasses.replace(load_submission(folder), path=path)
     found = played.result
     rows = tuple(row for each in found.results for row in each.episodes)
     rules = {row["label"]: row["ruleset_hash"] for row in rows}

@@ -24,7 +24,7 @@ from turngym.agents.intervals import Estimate
 from turngym.agents.players import AgentSettings
 from turngym.agents.players.styled import StyledAgent
 from turngym.agents.prompting.styles import prompt_hash
-from turngym.agents.trajectory import Trajectory
+from turngym.agents.trajectory import Trajectory, Turn
 from turngym.agents.usage import Usage, usage_of
 from turngym.agents.verifiers import Verdict
 from turngym.benchmarks.evaluation.folder import Key
@@ -246,8 +246,9 @@ def transcript(trajectory: Trajectory, key: Key, env_id: str) -> dict[str, Any]:
             "reward": turn.reward,
             "action_is_valid": turn.action_is_valid,
             **({"notes": [asdict(note) for note in turn.notes]} if turn.notes else {}),
+            **(_sampled(trajectory.turns[number - 1] if number else None, turn) if turn.completion_ids else {}),
         }
-        for turn in trajectory.turns
+        for number, turn in enumerate(trajectory.turns)
     ]
     return {
         "env": env_id,
@@ -260,6 +261,18 @@ def transcript(trajectory: Trajectory, key: Key, env_id: str) -> dict[str, Any]:
         **({"instructions": trajectory.instructions} if trajectory.instructions else {}),
         "turns": turns,
         "final_observation": trajectory.final_observation,
+    }
+
+
+def _sampled(before: Turn | None, turn: Turn) -> dict[str, Any]:
+    """Return the tokens of a turn; of a prompt that continues the one before and its answer, only what is new."""
+    known = () if before is None else before.prompt_ids + before.completion_ids
+    continues = bool(known) and turn.prompt_ids[: len(known)] == known
+    return {
+        "prompt_ids": list(turn.prompt_ids[len(known) :] if continues else turn.prompt_ids),
+        **({"prompt_ids_continue": True} if continues else {}),
+        "completion_ids": list(turn.completion_ids),
+        "completion_logprobs": list(turn.logprobs),
     }
 
 

@@ -50,6 +50,7 @@ _FACTS = {
 _TURN_KEYS = frozenset(
     {"observation", "prompt", "prompt_continues", "completion", "action", "reward", "action_is_valid", "tokens"}
     | {"logprobs", "advantages", "image", "notes"}
+    | {"prompt_ids", "prompt_ids_continue", "completion_ids", "completion_logprobs"}
 )
 
 

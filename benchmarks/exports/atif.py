@@ -1,0 +1,137 @@
+"""Trajectories in ATIF-v1.8 (Agent Trajectory Interchange Format of Harbor): a folder with one file an episode.
+
+The rules are a step of the system, the first observation is one of the user, and every turn is a step of the agent with
+the call ``act``, whose result is the next observation. Token ids and log-probabilities stand in the metrics of a step
+where they were recorded. Turngym's own record of the episode is under ``extra``, so that an import restores it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import turngym
+from turngym.benchmarks.evaluation.submission import Submission, key_of
+from turngym.benchmarks.exports import EXPORTS, digest
+from turngym.benchmarks.exports.source import Content, Source, plain, shown
+from turngym.errors import ConfigError
+from turngym.storage.files import write_atomic
+
+VERSION = "ATIF-v1.8"
+CALL = "act"
+"""Name of the call that stands for an action."""
+OURS = "turngym"
+"""Key under ``extra``."""
+
+
+@EXPORTS.register("atif")
+def export_atif(source: Source, out: Path) -> list[Path]:
+    """Write a trajectory for each episode that has a turn.
+
+    Args:
+        source: Folder of an evaluation.
+        out: A folder, absent or empty.
+
+    Raises:
+        ConfigError: It is something else, or the evaluation has no transcripts.
+    """
+    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+        raise ConfigError(f"the export is a new folder with one file an episode, and {out} exists: pass another --out.")
+    files = []
+    for name, content in trajectories(source.submission):
+        files.append(out / f"{name}.json")
+        files[-1].parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(files[-1], json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1))
+    return files
+
+
+def trajectories(submission: Submission) -> Iterator[tuple[str, Content]]:
+    """Yield a name and the trajectory of each episode that has a turn.
+
+    Raises:
+        ConfigError: There are no transcripts.
+    """
+    if submission.transcripts is None:
+        raise ConfigError(f"{submission.path} has no transcripts.jsonl, which ATIF needs.")
+    told = {key_of(each): each for each in submission.transcripts}
+    for number, environment in enumerate(submission.config["environments"]):
+        for row in submission.of(environment["label"]):
+            transcript = told.get(key_of(row), {"turns": ()})
+            if transcript["turns"]:
+                name = f"{number}-{row['task']}-{row['attempt']}"
+                yield name, _trajectory(submission, environment, row, transcript, name)
+
+
+def _trajectory(
+    submission: Submission,
+    environment: Mapping[str, Any],
+    row: Mapping[str, Any],
+    transcript: Mapping[str, Any],
+    name: str,
+) -> Content:
+    used = row["seats"].get("player_0", {})
+    about = {key: environment[key] for key in ("label", "env", "options", "wrappers", "ruleset_hash")}
+    record = {key: value for key, value in row.items() if key not in ("actions", "options")}
+    totals = {
+        "total_prompt_tokens": used.get("tokens_in"),
+        "total_completion_tokens": used.get("tokens_out"),
+        "total_cached_tokens": used.get("tokens_cached"),
+        "total_cost_usd": used.get("cost"),
+    }
+    steps = list(_steps(transcript))
+    agent = plain(submission.config["agent"])
+    return {
+        "schema_version": VERSION,
+        "session_id": digest([submission.config, submission.metadata])[:22],
+        "trajectory_id": name,
+        "agent": {"name": plain(submission.metadata["name"]), "version": turngym.__version__, "model_name": agent},
+        "steps": steps,
+        "final_metrics": {key: value for key, value in totals.items() if value is not None}
+        | {"total_steps": len(steps)},
+        "extra": {OURS: {"suite": submission.config["suite"], "environment": about, "episode": record}},
+    }
+
+
+def _steps(transcript: Mapping[str, Any]) -> Iterator[Content]:
+    turns: Sequence[Mapping[str, Any]] = transcript["turns"]
+    number = 1
+    if rules := plain(transcript.get("instructions") or ""):
+        yield {"step_id": number, "source": "system", "message": rules}
+        number += 1
+    yield {"step_id": number, "source": "user", "message": shown(turns[0]["observation"])}
+    following = [*(turn["observation"] for turn in turns[1:]), transcript.get("final_observation") or ""]
+    before: list[int] = []
+    for turn, seen in zip(turns, following, strict=True):
+        number += 1
+        prompt = [*before, *turn.get("prompt_ids", ())] if turn.get("prompt_ids_continue") else turn.get("prompt_ids")
+        yield _step(number, turn, shown(seen), prompt)
+        before = [*(prompt or ()), *turn.get("completion_ids", ())]
+
+
+def _step(number: int, turn: Mapping[str, Any], seen: str, prompt: Sequence[int] | None) -> Content:
+    """Return the step of a turn; one that no model wrote has no calls of a model."""
+    call = {"tool_call_id": f"call_{number}", "function_name": CALL, "arguments": {"action": plain(turn["action"])}}
+    extra: Content = {"reward": turn["reward"], "action_is_valid": turn["action_is_valid"]}
+    extra |= {"notes": turn["notes"]} if "notes" in turn else {}
+    step: Content = {
+        "step_id": number,
+        "source": "agent",
+        "message": plain(turn["completion"]),
+        "tool_calls": [call],
+        "observation": {"results": [{"source_call_id": f"call_{number}", "content": seen}]},
+    }
+    if turn["completion"]:
+        step["llm_call_count"] = 1 + sum(note["purpose"] != "reasoning" for note in turn.get("notes", ()))
+        if turn.get("completion_ids"):
+            step["metrics"] = {
+                "prompt_tokens": len(prompt or ()),
+                "completion_tokens": len(turn["completion_ids"]),
+                "prompt_token_ids": list(prompt or ()),
+                "completion_token_ids": list(turn["completion_ids"]),
+                **({"logprobs": list(turn["completion_logprobs"])} if turn.get("completion_logprobs") else {}),
+            }
+    else:
+        step["llm_call_count"] = 0
+    return {**step, "extra": {OURS: extra}}

@@ -1,0 +1,257 @@
+"""Logs of other suites, read as evaluations: one file a format.
+
+Logs are untrusted like submissions: their size is bounded, no link is followed, and nothing in them is run or imported.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from turngym.agents.episodes.evaluate import summarise_records
+from turngym.agents.usage import Usage, total
+from turngym.benchmarks.evaluation.records import metrics
+from turngym.benchmarks.evaluation.submission import BASELINES, METRICS, REQUIRED, TRANSCRIPTS
+from turngym.benchmarks.statistics.estimates import as_json, equal_weight_mean
+from turngym.errors import ConfigError, TurngymError
+from turngym.registry import Registry
+from turngym.storage.files import write_json
+from turngym.storage.folders import is_folder
+
+Content: TypeAlias = dict[str, Any]
+_OWN = (*REQUIRED, TRANSCRIPTS, BASELINES, "metrics.jsonl", "samples", "games.jsonl")
+"""Files of folders that turngym writes."""
+
+
+@dataclass(frozen=True)
+class LoggedEpisode:
+    """An episode of a log.
+
+    Args:
+        task: Name of its task; episodes of one task are attempts at it, and pairs in comparisons.
+        turns: Turns with ``observation``, ``completion``, ``action``, ``reward`` and ``action_is_valid``.
+        success: Whether it solved the task.
+        score: The benchmark's number.
+        instructions: Rules that the agent was shown.
+        final_observation: Observation after the last turn.
+        usage: Cost of the episode.
+        fault: Why it broke; empty if it did not.
+        label: Name of the environment or the group of tasks.
+        record: Turngym's own record of the episode, where the log has one.
+        environment: Turngym's own description of the environment, where the log has one.
+    """
+
+    task: str
+    turns: Sequence[Content]
+    success: bool
+    score: float
+    instructions: str = ""
+    final_observation: str = ""
+    usage: Usage = field(default_factory=Usage)
+    fault: str = ""
+    label: str = "tasks"
+    record: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Log:
+    """Contents of a log.
+
+    Args:
+        agent: Name of the agent.
+        suite: Name of the benchmark.
+        episodes: The episodes.
+        metric: Metric of the benchmark: ``success`` or ``score``.
+        version: Version of the benchmark.
+    """
+
+    agent: str
+    suite: str
+    episodes: Sequence[LoggedEpisode]
+    metric: str = "success"
+    version: int = 0
+
+
+@dataclass(frozen=True)
+class Import:
+    """A format of logs.
+
+    Args:
+        matches: Whether a path is such a log, from its name and a look at its beginning.
+        read: Reads it; raises ConfigError or ValueError for one that cannot be read.
+    """
+
+    matches: Callable[[Path], bool]
+    read: Callable[[Path], Log]
+
+
+IMPORTS: Registry[Import] = Registry("import format", "turngym.benchmarks.imports")
+
+
+def read_log(path: Path) -> Log | None:
+    """Return a log of another suite; None if it is none of a known format.
+
+    Raises:
+        ConfigError: It is one, and cannot be read.
+    """
+    if is_folder(path) and any((path / name).exists() for name in _OWN):
+        return None
+    for name in IMPORTS:
+        try:
+            if IMPORTS[name].matches(path):
+                log = IMPORTS[name].read(path)
+                break
+        except TurngymError:
+            raise
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
+            raise ConfigError(f"{path} is no log of {name} that can be read: {error}.") from error
+    else:
+        return None
+    if not log.episodes:
+        raise ConfigError(f"{path} has no episode that can be shown.")
+    return log
+
+
+@contextmanager
+def as_folder(path: Path) -> Iterator[Path]:
+    """Yield the folder of an evaluation for a path: the path itself, or a temporary one with what a log holds."""
+    log = read_log(path)
+    if log is None:
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="turngym-log-") as folder:
+        target = Path(folder) / (path.stem or "log")
+        try:
+            write_log(log, target)
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+            raise ConfigError(f"{path} is no log that can be read: {error}.") from error
+        yield target
+
+
+def write_log(log: Log, folder: Path) -> None:
+    """Write a log as the folder of an evaluation."""
+    folder.mkdir(parents=True)
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    rows, transcripts = [], []
+    tasks: dict[str, dict[str, int]] = {}
+    attempts: dict[tuple[str, str], int] = {}
+    for episode in sorted(log.episodes, key=lambda each: (each.label, each.record.get("task", 0), each.task)):
+        numbers = tasks.setdefault(episode.label, {})
+        attempt = attempts.get((episode.label, episode.task), 0)
+        attempts[episode.label, episode.task] = attempt + 1
+        row = _row(log, episode, numbers.setdefault(episode.task, len(numbers)), attempt, started)
+        rows.append(row)
+        transcripts.append(_transcript(episode, row))
+    for name, found in (("episodes.jsonl", rows), (TRANSCRIPTS, transcripts)):
+        text = "".join(json.dumps(each, allow_nan=False) + "\n" for each in found)
+        (folder / name).write_text(text, "utf8")
+    write_json(folder / "config.json", _config(log, rows))
+    write_json(folder / "metadata.json", _metadata(log, started))
+    write_json(folder / "results.json", _results(log, rows))
+
+
+def _row(log: Log, episode: LoggedEpisode, task: int, attempt: int, started: str) -> Content:
+    actions = [str(turn["action"]) for turn in episode.turns]
+    told = [[turn["observation"], turn["action"], turn["reward"]] for turn in episode.turns]
+    own = {
+        "env": "",
+        "env_version": "",
+        "ruleset_hash": "",
+        "seed": int(hashlib.sha256(episode.task.encode()).hexdigest()[:12], 16),
+        "block_id": episode.task,
+        "instance": episode.task,
+        "returns": float(sum(turn["reward"] for turn in episode.turns)),
+        "terminated": not episode.fault,
+        "truncated": bool(episode.fault),
+        "status": "env_error" if episode.fault else "ok",
+        "fault": episode.fault,
+        "transcript_sha256": hashlib.sha256(json.dumps(told).encode()).hexdigest(),
+        "seats": {"player_0": episode.usage.as_json()},
+        "seat_map": {"player_0": log.agent},
+        "started": started,
+        **episode.record,
+    }
+    if own["status"] == "env_error":
+        own |= {"returns": min(0.0, own["returns"]), "terminated": False}
+    is_broken = own["status"] == "env_error"
+    return {
+        **own,
+        "label": episode.label,
+        "task": task,
+        "attempt": attempt,
+        "options": episode.environment.get("options", {}),
+        "score": 0.0 if is_broken else episode.score,
+        "success": int(episode.success and not is_broken),
+        "length": len(actions),
+        "illegal": sum(not turn["action_is_valid"] for turn in episode.turns),
+        "actions": actions,
+    }
+
+
+def _transcript(episode: LoggedEpisode, row: Content) -> Content:
+    names = ("env", "label", "task", "attempt", "seed", "success", "score")
+    about = {"instructions": episode.instructions} if episode.instructions else {}
+    turns = [dict(turn) for turn in episode.turns]
+    return {**{name: row[name] for name in names}, **about, "turns": turns} | {
+        "final_observation": episode.final_observation
+    }
+
+
+def _config(log: Log, rows: Sequence[Content]) -> Content:
+    environments = []
+    for label in dict.fromkeys(row["label"] for row in rows):
+        known = next((each.environment for each in log.episodes if each.label == label), {})
+        seeds = {row["task"]: row["seed"] for row in rows if row["label"] == label}
+        own = {"label": label, "env": "", "options": {}, "wrappers": [], "ruleset_hash": ""}
+        environments.append({**own, **known, "seeds": [seeds[task] for task in sorted(seeds)]})
+    return {
+        "suite": {"name": log.suite, "version": log.version, "metric": log.metric, "protocol": ""},
+        "environments": environments,
+        "repeats": max(row["attempt"] for row in rows) + 1,
+        "agent": log.agent,
+        "sampling": {},
+        "prompt_hash": "",
+        "execution": {},
+        "hardware": {},
+        "packages": {},
+    }
+
+
+def _metadata(log: Log, started: str) -> Content:
+    return {
+        "name": log.agent[:200],
+        "date": started[:10],
+        "started": started,
+        "finished": started,
+        "models": {"player_0": {"id": log.agent, "revision": None}},
+    }
+
+
+def _results(log: Log, rows: Sequence[Content]) -> Content:
+    found = {
+        label: summarise_records("", [row for row in rows if row["label"] == label])
+        for label in dict.fromkeys(row["label"] for row in rows)
+    }
+    return {
+        "suite": log.suite,
+        "version": log.version,
+        "metric": log.metric,
+        "environments": {label: metrics(each) for label, each in found.items()},
+        "mean": as_json(equal_weight_mean([getattr(each, log.metric) for each in found.values()])),
+        "repeats": max(row["attempt"] for row in rows) + 1,
+        "complete": True,
+        "usage": total(each.usage for each in log.episodes).as_json(),
+    }
+
+
+def metric_of(name: Any) -> str:
+    """Return a metric of ours that a log names; ``success`` for any other name."""
+    return name if name in METRICS else "success"
