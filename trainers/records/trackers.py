@@ -30,6 +30,13 @@ _PACKAGES = {"tensorboard": ("tensorboard", "train")}
 _INVALID_IN_MLFLOW = re.compile(r"[^\w./ -]")
 _MLFLOW_LIMITS = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "15", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2"}
 """A server that does not answer delays a run by less than a minute; the environment variables of the user win."""
+_WANDB_LIMITS = {
+    "WANDB_INIT_TIMEOUT": "60",
+    "WANDB_FINISH_TIMEOUT": "300",
+    "WANDB_HTTP_TIMEOUT": "15",
+    "WANDB__GRAPHQL_RETRY_MAX": "3",
+}
+"""Without them, a server that does not answer holds up the end of the process without limit."""
 _LOGIN_SECONDS = 60
 """A question of wandb for an API key that nobody answers does not hold up the run for longer."""
 _LONGEST_PARAMETER = 500
@@ -134,6 +141,7 @@ class _Wandb(_Media):
     """A run of Weights & Biases, with its files in the run folder."""
 
     def __init__(self, folder: RunFolder, config: TrainConfig) -> None:
+        _set_unless_given(_WANDB_LIMITS)
         module = importlib.import_module("wandb")
         run = module.init(
             project=os.environ.get("WANDB_PROJECT", PROJECT),
@@ -168,8 +176,7 @@ class _MLflow:
     """A run of MLflow, on the server of MLFLOW_TRACKING_URI or in ``mlflow.db``; it has no histograms."""
 
     def __init__(self, folder: RunFolder, config: TrainConfig) -> None:
-        for name, value in _MLFLOW_LIMITS.items():
-            os.environ.setdefault(name, value)
+        _set_unless_given(_MLFLOW_LIMITS)
         mlflow = importlib.import_module("mlflow")
         self.entities = importlib.import_module("mlflow.entities")
         self.client: Any = mlflow.MlflowClient()
@@ -198,6 +205,11 @@ class _MLflow:
 
     def close(self, failed: bool) -> None:
         self.client.set_terminated(self.run, "FAILED" if failed else "FINISHED")
+
+
+def _set_unless_given(variables: Mapping[str, str]) -> None:
+    for name, value in variables.items():
+        os.environ.setdefault(name, value)
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
