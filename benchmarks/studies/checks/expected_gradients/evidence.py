@@ -88,4 +88,4 @@ def sentence(name: str) -> str:
             parts.append(f"{head}: success {before} % before, {after} % after ({change} points, paired).")
     if tested := _tested(name):
         parts.append(f"Tests that hold, by [claim]({CLAIMS}): {', '.join(tested)}.")
-    return f"**Evidence.** {' '.join(parts) or 'No run is recorded.'}"
+    return f"**Evidence.** {' '.join(parts) or 'No run in the comparison of all methods, and no tested claim.'}"
