@@ -42,9 +42,22 @@ def section(command: str, text: str) -> str:
         entries = [entry for entry in box.entries if not entry.name.startswith("-h,")]
         if entries:
             parts += [f"**{box.title}**" + (f": {_escaped(box.about)}" if box.about else "")]
-            rows = [f"| `{entry.name.replace('|', chr(92) + '|')}` | {_escaped(entry.words)} |" for entry in entries]
+            rows = [f"| `{_name(entry.name)}` | {_about(entry.words)} |" for entry in entries]
             parts.append("\n".join(["| | |", "| --- | --- |", *rows]))
     return "\n\n".join(parts)
+
+
+def _name(text: str) -> str:
+    r"""Return an option with its form, without the mark that it may be left out.
+
+    >>> _name("--seed {None}|INT"), _name("--limit INT|FLOAT")
+    ('--seed INT', '--limit INT\\|FLOAT')
+    """
+    return text.replace("{None}|", "").replace("|", "\\|")
+
+
+def _about(words: str) -> str:
+    return _escaped(words.replace(" (default: None)", ""))
 
 
 def _escaped(text: str) -> str:
@@ -58,7 +71,10 @@ def _escaped(text: str) -> str:
 def page() -> str:
     """Return the page."""
     texts = help_texts()
-    intro = "# Commands\n\nOutput of `turngym COMMAND --help-all`. `turngym --debug COMMAND` prints tracebacks."
+    intro = (
+        "# Commands\n\nOptions of each command, as `turngym COMMAND --help-all` lists them. "
+        "`turngym --debug COMMAND` prints tracebacks."
+    )
     return "\n\n".join([intro, *(section(*pair) for pair in zip(COMMANDS, texts, strict=True))]) + "\n"
 
 

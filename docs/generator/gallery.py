@@ -71,8 +71,9 @@ def page(cards: Mapping[str, list[str]]) -> str:
         cards: Shelf -> its cards.
     """
     intro = (
-        "Success rates are of 200 episodes of the `test` split for the first id of a page, "
-        "unless its page says otherwise. `turngym list` prints all ids, `turngym play ID` starts a game."
+        "A card shows levels of difficulty, the turn limit, and the success of random legal play and of the built-in "
+        "expert: over 200 episodes of the `test` split for the first id of a page, unless its page says otherwise. "
+        "`turngym list` prints all ids, `turngym play ID` starts a game."
     )
     parts = ["# Environments", intro]
     for shelf, heading in SHELVES.items():
