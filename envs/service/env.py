@@ -46,13 +46,13 @@ _STRICT = "The tools refuse what the policy forbids; what you say is for you to 
 class Service(TextEnv[str]):
     """Serve a caller by a policy, with tools over the records of a company.
 
-    The caller is scripted: a hidden goal with something wanted instead, slots that are unknown, told wrongly or only
-    when asked twice, limits that a price may pass, false claims, accounts of others, little patience. The policy's
-    parameters are drawn per instance. The conversation is a success if the final records are one of the acceptable
-    states, the facts that the policy asks for were told, wishes that it forbids were refused with the right reason
-    after reading the records, and no rule was broken. The reward is 1 for success and 0 for anything else, or with
-    ``reward="dense"`` the change of the progress. The progress is the share done of finding the customer, each wish
-    heard of and each fact due, where every violation counts as one more thing that is not done.
+    The caller is scripted and has a hidden goal with a fallback. Callers may not know a detail, give it wrongly or only
+    when asked twice, have a price limit, make false claims, ask about the accounts of others, and lose patience. The
+    parameters of the policy differ between instances. An episode succeeds if the final records are one of the
+    acceptable states, the caller got every fact that the policy requires, forbidden wishes were refused for the right
+    reason after reading the records, and no rule was broken. The reward is 1 for success and 0 for anything else, or
+    with ``reward="dense"`` the change of the progress. Progress is the share of steps done: finding the customer,
+    hearing each wish, and giving each required fact; every violation counts as one more step that is not done.
 
     >>> env = Service()
     >>> observation, info = env.reset(seed=0)
