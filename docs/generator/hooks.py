@@ -26,6 +26,10 @@ _CELL_CODE = re.compile(r"(?<=\| )`[^`\n]*\\\|[^`\n]*`")
 """Code at the start of a table's cell with an escaped bar, where Markdown in Python shows the backslash."""
 
 
+_CODE = re.compile(r"<code[^>]*>[^<]*(?:<(?!/code>)[^<]*)*</code>")
+_OPTION = re.compile(r"(?<=[\s>])--[a-z][\w.-]*")
+
+
 def _first(*candidates: str) -> str:
     return next((each for each in candidates if (ROOT / each).exists()), candidates[0])
 
@@ -146,6 +150,11 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     inside = (str(path.relative_to(DOCS)) for path in DOCS.rglob("*.*"))
     known = pages() | {f"docs/{each}": each for each in inside}
     return rewritten(source, page.file.src_uri, markdown, known, set())
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Mark the options in code, which must not break after their hyphens."""
+    return _CODE.sub(lambda code: _OPTION.sub(r'<span class="option">\g<0></span>', code[0]), html)
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
