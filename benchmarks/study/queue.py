@@ -100,12 +100,25 @@ def require_planned(plan: Plan, folder: Path, configs: Mapping[str, TrainConfig]
     for job, state in states(plan, folder).items():
         if state == "not begun":
             continue
-        wanted = replace(configs[job.arm], seed=job.seed)
-        if RunFolder.open(folder / job.name).config() != wanted:
+        made = RunFolder.open(folder / job.name).config()
+        if made != _with_choices(replace(configs[job.arm], seed=job.seed), made):
             raise ConfigError(
                 f"{folder / job.name} was made with other settings than the arm {job.arm!r} has now: give the arm a "
                 "new name, pass another --out, or remove that folder."
             )
+
+
+def _with_choices(wanted: TrainConfig, made: TrainConfig) -> TrainConfig:
+    """Return settings with what a run chose for ``auto``, which its folder records.
+
+    >>> made = replace(TrainConfig(), device="cpu", rollout=replace(TrainConfig().rollout, sampler="transformers"))
+    >>> _with_choices(TrainConfig(), made) == made
+    True
+    """
+    device = made.device if wanted.device == "auto" else wanted.device
+    precision = made.precision if wanted.precision == "auto" else wanted.precision
+    sampler = made.rollout.sampler if wanted.rollout.sampler == "auto" else wanted.rollout.sampler
+    return replace(wanted, device=device, precision=precision, rollout=replace(wanted.rollout, sampler=sampler))
 
 
 class Queue:

@@ -29,7 +29,7 @@ TINY = {
     "control": False,
     "embedded": {"hidden_size": 16, "layers": 1, "heads": 2, "vocabulary": 340},
     "warmup": {"demonstrations": 4, "epochs": 1},
-    "rollout": {"groups": 2, "group_size": 2},
+    "rollout": {"groups": 2, "group_size": 2, "sampler": "transformers"},
     "evaluation": {"episodes": 2, "every": 0},
 }
 

@@ -38,7 +38,7 @@ SMALL = TrainConfig(
     control=False,
     embedded=EmbeddedConfig(hidden_size=16, layers=1, heads=2, vocabulary=340),
     warmup=SupervisedConfig(demonstrations=20, epochs=2),
-    rollout=RolloutConfig(groups=3, group_size=3, max_new_tokens=3),
+    rollout=RolloutConfig(groups=3, group_size=3, max_new_tokens=3, sampler="transformers"),
     evaluation=EvaluationConfig(episodes=10, every=3, curve_episodes=5),
 )
 WALL_CLOCK = ("time/",)
