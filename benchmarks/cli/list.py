@@ -103,12 +103,12 @@ def algorithms() -> list[Row]:
 
 def _kind_of_method(name: str, methods: Mapping[str, Any]) -> Row:
     """Return the family and the needs of a training method."""
-    from turngym.trainers.algorithms import build
-    from turngym.trainers.algorithms.base.modifier import Modifier
-    from turngym.trainers.core.algorithm import Need
-
     if name not in methods:
         return {"family": "Packages missing", "needs": []}
+    from turngym.trainers.algorithms import build
+    from turngym.trainers.algorithms.base.modifier import Modifier
+    from turngym.trainers.core.algorithm import Algorithm, Need
+
     algorithm = build(name)
     needs = algorithm.needs
     if isinstance(algorithm, Modifier):
@@ -117,7 +117,7 @@ def _kind_of_method(name: str, methods: Mapping[str, Any]) -> Row:
         family = "Methods that learn from a teacher"
     elif Need.GROUPS in needs:
         family, needs = "Methods that compare the episodes of a group", needs - {Need.GROUPS}
-    elif needs & {Need.VALUES, Need.JOINT_VIEWS} or algorithm.modules():
+    elif needs & {Need.VALUES, Need.JOINT_VIEWS} or type(algorithm).modules is not Algorithm.modules:
         family = "Methods with a critic"
     else:
         family = "Methods without groups and critic"

@@ -30,7 +30,7 @@ TINY = TrainConfig(
     control=False,
     embedded=EmbeddedConfig(hidden_size=16, layers=1, heads=2, vocabulary=300),
     warmup=SupervisedConfig(demonstrations=0),
-    rollout=RolloutConfig(groups=2, group_size=3, max_new_tokens=4),
+    rollout=RolloutConfig(groups=2, group_size=3, max_new_tokens=4, sampler="transformers"),
     update=UpdateConfig(minibatches=2),
     evaluation=EvaluationConfig(episodes=0, every=0, curve_episodes=1),
 )

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, get_args
 
 from turngym.agents.trajectory import Trajectory
@@ -37,7 +38,7 @@ from turngym.trainers.core.columns import Texts, TokenColumn, with_columns
 from turngym.trainers.core.turn_table import TurnTable
 
 if TYPE_CHECKING:
-    from turngym.trainers.engine.critics.twin import Transition
+    from turngym.trainers.engine.critics.twin import Transition, TwinCritic
 
 Objective: TypeAlias = Literal["plain", "clipped"]
 
@@ -130,12 +131,22 @@ class ArCHer(ClippedMethod[ArCHerConfig]):
 
     def __init__(self, config: ArCHerConfig) -> None:
         super().__init__(config)
-        from turngym.trainers.engine.critics.twin import TwinCritic  # a class of torch's
-
-        self.critic = TwinCritic(config.buckets, config.width)
-        self.slow = TwinCritic(config.buckets, config.width).requires_grad_(False)
         self.replay: list[Transition] = []
         self._iteration = 0
+
+    @cached_property
+    def critic(self) -> TwinCritic:
+        """Critic of turns."""
+        from turngym.trainers.engine.critics.twin import TwinCritic  # a class of torch's
+
+        return TwinCritic(self.config.buckets, self.config.width)
+
+    @cached_property
+    def slow(self) -> TwinCritic:
+        """Copy that follows the critic slowly."""
+        from turngym.trainers.engine.critics.twin import TwinCritic
+
+        return TwinCritic(self.config.buckets, self.config.width).requires_grad_(False)
 
     @property
     def normalisations(self) -> frozenset[str]:

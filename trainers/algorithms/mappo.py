@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError
@@ -20,6 +21,9 @@ from turngym.trainers.algorithms.base.clipped import ClippedConfig, ClippedMetho
 from turngym.trainers.core.algorithm import Credit, LossInputs, LossOutput, Need, Term
 from turngym.trainers.core.columns import Texts, TokenColumn
 from turngym.trainers.core.turn_table import TurnTable
+
+if TYPE_CHECKING:
+    from turngym.trainers.engine.critics.joint import JointCritic
 
 
 @dataclass(frozen=True)
@@ -73,10 +77,14 @@ class MAPPO(ClippedMethod[MAPPOConfig]):
 
     def __init__(self, config: MAPPOConfig) -> None:
         super().__init__(config)
+        self.moments = F.Moments()
+
+    @cached_property
+    def critic(self) -> JointCritic:
+        """Centralised critic."""
         from turngym.trainers.engine.critics.joint import JointCritic  # a class of torch's
 
-        self.critic = JointCritic(config.buckets, config.width)
-        self.moments = F.Moments()
+        return JointCritic(self.config.buckets, self.config.width)
 
     @property
     def needs(self) -> frozenset[Need]:

@@ -184,5 +184,7 @@ def test_the_settings_of_rollouts_come_back_from_json_and_from_the_command_line(
 def test_rollouts_that_cannot_be_are_refused() -> None:
     with pytest.raises(ConfigError, match="train with tensor_parallel_size 1"):
         RolloutConfig(sampler="vllm", vllm=VllmConfig(tensor_parallel_size=2))
-    with pytest.raises(ConfigError, match="sampler must be one of 'transformers', 'vllm', 'vllm-server', got 'tgi'"):
+    with pytest.raises(
+        ConfigError, match="sampler must be one of 'auto', 'transformers', 'vllm', 'vllm-server', got 'tgi'"
+    ):
         RolloutConfig(sampler="tgi")  # type: ignore[arg-type]

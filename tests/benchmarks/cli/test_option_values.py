@@ -32,9 +32,14 @@ NEW_FOLDER = frozenset(["zzz", "folder"])
 """An empty folder is as good as none."""
 
 ACCEPTED: Mapping[tuple[str, str], tuple[str, frozenset[str]]] = {
+    ("play", "from"): ("the start of the episode", frozenset([""])),
     ("play", "save"): ("a new file, also behind a link", frozenset(["zzz", "dangling"])),
     ("new-env", "folder"): ("files are added to it", frozenset(["", "zzz", "folder", "nonsense"])),
+    ("eval", "from"): ("the starts of the episodes", frozenset([""])),
     ("eval", "out"): ("a new folder", NEW_FOLDER),
+    ("rescore", "judge"): ("that of the evaluation", frozenset([""])),
+    ("rescore", "verifier"): ("that of the evaluation", frozenset([""])),
+    ("rescore", "out"): ("a new folder", NEW_FOLDER),
     ("view", "out"): ("a new file, also behind a link", frozenset(["zzz", "dangling"])),
     ("view", "task"): ("all tasks", frozenset([""])),
     ("leaderboard", "folder"): ("the folder that holds the evaluation", frozenset([""])),
@@ -61,6 +66,7 @@ ACCEPTED: Mapping[tuple[str, str], tuple[str, frozenset[str]]] = {
     ("train", "agent.command"): ("the built-in agent", frozenset([""])),
     ("train", "agent.tasks"): ("the environment's own tasks", frozenset([""])),
     ("train", "reward-model"): ("none", frozenset([""])),
+    ("train", "teacher"): ("none", frozenset([""])),
     ("train", "rollout.prompt.system"): ("any text", ANY),
     ("train", "rollout.prompt.template"): ("variables of the chat template, which has its own", frozenset(["zzz=zzz"])),
     ("train", "rollout.prompt.chat-template"): ("that of the model", frozenset([""])),

@@ -41,6 +41,7 @@ BATCH_STATISTICS = {
 CHOSEN_OVER_BATCH = {
     "bnpo": "groups are weighted by a distribution over all of them",
     "clip_cov": "a few tokens of the whole batch are drawn",
+    "opd_advantage": "the advantages of its base are whitened over the batch, what the teacher adds is not",
 }
 ORDERED = {"rae": "its baselines move from episode to episode"}
 COUNTING_TURNS = {
@@ -113,7 +114,7 @@ def batches(draw: st.DrawFn, least: int = 1, groups: int = 3) -> list[Trajectory
 
 
 def valued(trajectories: list[Trajectory]) -> TurnTable:
-    """The table with values, and log-probabilities of the trainer, that depend on episode, turn and token alone."""
+    """The table with values, and log-probabilities of trainer and teacher, that depend on episode, turn and token."""
     table = turn_table(trajectories)
 
     def value(episode: int, turn: int, token: int) -> float:
@@ -124,7 +125,11 @@ def valued(trajectories: list[Trajectory]) -> TurnTable:
     turns = [value(episode, at, 0) for episode, at, _ in rows]
     final = [value(each.spec.episode, 50, 0) for each in trajectories]
     columns = [torch.tensor(column, dtype=torch.float64) for column in (turns, tokens, final)]
-    return replace(table.with_values(*columns), token_trainer_logprob=table.token_logprob + 0.2 * columns[1])
+    return replace(
+        table.with_values(*columns),
+        token_trainer_logprob=table.token_logprob + 0.2 * columns[1],
+        token_teacher_logprob=table.token_logprob - 0.3 * columns[1],
+    )
 
 
 EMPTY = Turn("", "nowhere else", "", columns={"joint_view": "joint 0", "action": "nothing"})
@@ -236,7 +241,11 @@ def test_a_fault_takes_its_episode_out_and_nothing_else(trajectories: list[Traje
     assert kept.final_value is not None
     more = turn_table([*trajectories[:where], broken, without, *trajectories[where:]])
     more = more.with_values(kept.turn_value, kept.token_value, kept.final_value)
-    more = replace(more, token_trainer_logprob=kept.token_trainer_logprob)
+    more = replace(
+        more,
+        token_trainer_logprob=kept.token_trainer_logprob,
+        token_teacher_logprob=kept.token_teacher_logprob,
+    )
     for variant in variants():
         assert torch.equal(made(variant).credit(more).advantages, made(variant).credit(kept).advantages), variant
 

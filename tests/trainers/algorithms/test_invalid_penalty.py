@@ -27,7 +27,8 @@ def charging(variant: str) -> Algorithm[object]:
 def table_of(trajectories: list[Trajectory]) -> TurnTable:
     """Return the turn table, where the trainer's log-probabilities are those of the sampler."""
     table = turn_table(trajectories)
-    return replace(table, token_trainer_logprob=table.token_logprob)
+    same = table.token_logprob
+    return replace(table, token_trainer_logprob=same, token_teacher_logprob=same)
 
 
 def failures(returns: list[float], invalid_turn: int) -> list[Trajectory]:

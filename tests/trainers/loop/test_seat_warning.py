@@ -33,6 +33,8 @@ def warning_of(name: str, env: str = SMALL.env, opponents: tuple[str, ...] = ("s
     config = replace(
         SMALL, env=env, algorithm=name, self_play=SelfPlayConfig(opponents=opponents), reward_model=reward_model
     )
+    if Need.TEACHER_LOGPROBS in build(name).needs:
+        config = replace(config, teacher="base")
     algorithm = build_algorithm(config)
     task = make_task(config, algorithm)
     try:

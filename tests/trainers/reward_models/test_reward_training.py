@@ -34,7 +34,7 @@ SMALL = TrainConfig(
     checkpoint_every=1,
     warmup=SupervisedConfig(epochs=2, demonstrations=10),
     embedded=EmbeddedConfig(hidden_size=16, layers=1, heads=2, vocabulary=340),
-    rollout=RolloutConfig(groups=2, group_size=4, max_new_tokens=3),
+    rollout=RolloutConfig(groups=2, group_size=4, max_new_tokens=3, sampler="transformers"),
     evaluation=EvaluationConfig(episodes=0, every=0),
 )
 
