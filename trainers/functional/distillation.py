@@ -122,7 +122,7 @@ def vocabulary_divergence(
 
     >>> p, q = torch.tensor([0.5, 0.5]).log(), torch.tensor([0.9, 0.1]).log()
     >>> [round(float(vocabulary_divergence(p, q, Divergence(beta))), 4) for beta in (0.0, 0.5, 1.0)]
-    [0.3681, 0.102, 0.5108]
+    [0.3681, 0.1017, 0.5108]
     """
     p, q = torch.log_softmax(logits, -1), torch.log_softmax(teacher_logits, -1)
     if form.top:
