@@ -32,7 +32,7 @@ def sandbox() -> Sandbox:
 
 @pytest.fixture
 def env() -> Iterator[CodeRepair]:
-    made = CodeRepair(seconds=1.0, max_turns=20)
+    made = CodeRepair(seconds=3.0, max_turns=20)
     made.reset(seed=3)
     yield made
     made.close()
