@@ -27,20 +27,20 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./-]+")
 """Names that mean nothing to a shell."""
 _WITH_IDS = ("check", "eval", "list", "play", "serve-env", "tournament", "train")
 _OTHERWISE = {
-    "bash": """  [[ -n "$completions" ]] || {
+    "bash": """  [[ -n "$completions" && "$completions" != "__TYRO_COMPLETE_FILES__" ]] || {
     local ids=""; case "${COMP_WORDS[1]}" in %(commands)s) ids="%(ids)s" ;; esac
     COMPREPLY=($(compgen -W "$ids" -- "${COMP_WORDS[COMP_CWORD]}"; compgen -f -- "${COMP_WORDS[COMP_CWORD]}"))
     return 0
   }
 """,
-    "zsh": """  [[ -n "$completions" ]] || {
+    "zsh": """  [[ -n "$completions" && "$completions" != "__TYRO_COMPLETE_FILES__" ]] || {
     case "$words[2]" in %(commands)s) compadd -- %(ids)s ;; esac
     _files
     return
   }
 """,
 }
-"""Lines that complete ids and files where the parser's script has nothing to offer, such as after `view`."""
+"""Lines that complete ids and files where the parser's script has nothing to offer but files, if that."""
 _FISH = "complete -c turngym -n '__fish_seen_subcommand_from %(commands)s' -a '%(ids)s'"
 
 

@@ -55,7 +55,7 @@ def test_bash_completes_commands_options_choices_and_files(script: Path, tmp_pat
 def test_bash_completes_ids_where_a_command_takes_one(script: Path, tmp_path: Path) -> None:
     assert offered(script, tmp_path, "eval", "turngym/KuhnPokerS") == {"turngym/KuhnPokerSeat-v0"}
     assert offered(script, tmp_path, "eval", "turngym-c") == {"turngym-core"}
-    assert offered(script, tmp_path, "train", "--env", "turngym/Fro") == {"turngym/FrozenLake-v0"}
+    assert offered(script, tmp_path, "train", "--env", "turngym/FrozenLake-") == {"turngym/FrozenLake-v0"}
     assert offered(script, tmp_path, "view", "turngym/Kuhn") == set()
 
 
