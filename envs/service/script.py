@@ -101,7 +101,7 @@ class Script:
 
 
 class _World(NamedTuple):
-    """What an instance holds beside its caller."""
+    """Contents of an instance other than its caller."""
 
     policy: Policy
     rows: Mapping[str, Mapping[int, Record]]

@@ -94,6 +94,7 @@ GOOD: Mapping[str, dict[str, str]] = {
 """Name -> files of tasks where doing nothing gives 0 and the solution 1."""
 UNFIT_REWARDS: Mapping[str, tuple[str, str]] = {
     "nan": (f"echo nan > {LOGS}/reward.txt", "'nan': expected a finite number"),
+    "longer than a number": (f"printf 1%0200d 0 > {LOGS}/reward.txt", "expected a finite number"),
     "infinite": (f"echo '{{\"a\": 1e999}}' > {LOGS}/reward.json", "too large"),
     "text": (f"echo good > {LOGS}/reward.txt", "'good': expected a finite number"),
     "named-text": (f'echo \'{{"a": "1"}}\' > {LOGS}/reward.json', "expected an object of names and numbers"),

@@ -10,7 +10,7 @@ from turngym.storage.bounded import parsed
 
 REWARD = "reward"
 """Name of a reward without another one."""
-_MOST_NAMES, _LONGEST_NAME, _LONGEST_SHOWN = 100, 100, 60
+_MOST_NAMES, _LONGEST_NAME, _LONGEST_NUMBER, _LONGEST_SHOWN = 100, 100, 100, 60
 
 
 class VerifierError(TurngymError, RuntimeError):
@@ -48,7 +48,8 @@ def read_rewards(files: Mapping[str, str | None]) -> dict[str, float]:
 
 def _number(text: str) -> float:
     try:
-        value = float(text.strip()[:_MOST_NAMES]) if text.isascii() and "_" not in text else math.nan
+        is_plain = len(text.strip()) <= _LONGEST_NUMBER and text.isascii() and "_" not in text
+        value = float(text) if is_plain else math.nan
     except ValueError:
         value = math.nan
     if not math.isfinite(value):

@@ -190,7 +190,7 @@ def test_random_legal_play_never_succeeds() -> None:
 
 
 def test_the_expert_of_another_instance_does_not_succeed() -> None:
-    """Whoever has learnt actions by heart knows no numbers of this instance."""
+    """A player that memorised actions does not know the numbers of this instance."""
     other = Service(split="test")
 
     def mirror(env: Service) -> Iterator[str]:
