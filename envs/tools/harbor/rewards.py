@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from turngym.arithmetic import float_sum
 from turngym.errors import TurngymError
 from turngym.storage.bounded import parsed
 
@@ -107,7 +108,7 @@ def combined(results: Sequence[Mapping[str, float]], strategy: str) -> dict[str,
     if strategy == "final":
         return dict(results[-1])
     names = dict.fromkeys(name for each in results for name in each)
-    return {name: sum(each.get(name, 0.0) for each in results) / len(results) for name in names}
+    return {name: float_sum(each.get(name, 0.0) for each in results) / len(results) for name in names}
 
 
 def passes(rewards: Mapping[str, float], least: Mapping[str, float]) -> bool:

@@ -20,8 +20,10 @@ from turngym.agents.models.loading import LanguageModel
 from turngym.agents.sampling import Sampling
 from turngym.agents.trajectory import Trajectory
 from turngym.trainers.algorithms import build
+from turngym.trainers.core.algorithm import Need
 from turngym.trainers.core.update_config import LayoutName, UpdateConfig
 from turngym.trainers.engine.learner import Learner
+from turngym.trainers.engine.teachers import Teaching
 from turngym.trainers.loop.sft import SupervisedConfig, SupervisedLearner
 
 torch.set_num_threads(1)
@@ -54,7 +56,18 @@ def updated(model: LanguageModel, name: str, episodes: list[Trajectory], **optio
     """The metrics of an update."""
     torch.manual_seed(0)
     algorithm = build(name, OPTIONS.get(name, {}))
-    return Learner(model, algorithm, replace(UpdateConfig(minibatches=2), **options)).update(episodes, 0)
+    teaching = Teaching(teacher_of(model)) if Need.TEACHER_LOGPROBS in algorithm.needs else None
+    config = replace(UpdateConfig(minibatches=2), **options)
+    return Learner(model, algorithm, config, teaching=teaching).update(episodes, 0)
+
+
+def teacher_of(model: LanguageModel) -> LanguageModel:
+    """Another model on the same device."""
+    teacher = wide_model()
+    with torch.no_grad():
+        for parameter in teacher.network.parameters():
+            parameter.mul_(1.1)
+    return moved(teacher) if model.network.device.type != "cpu" else teacher
 
 
 @pytest.fixture(scope="module")
