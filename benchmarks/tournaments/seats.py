@@ -17,7 +17,7 @@ from turngym.arithmetic import is_finite
 from turngym.benchmarks.tournaments.pairings import Match
 from turngym.envs.multiagent.game import Game
 from turngym.envs.multiagent.hosted import HostedTable
-from turngym.envs.multiagent.players import Player, make_player
+from turngym.envs.multiagent.players import PLAYERS, Player, make_player
 from turngym.envs.multiagent.records import transcript_sha256
 from turngym.envs.multiagent.table import Table
 from turngym.errors import ConfigError, PromptTooLong
@@ -32,8 +32,9 @@ class Roster:
     """Makes the players of a tournament. An agent is made once and plays at all its seats.
 
     Args:
-        players: Name in the tournament -> what plays: a player of the game or a generic one (``random``), your own
-            player (``my_module:MyPlayer``), or an agent with a colon (``hf:PATH``, ``scripted:a``).
+        players: Name in the tournament -> what plays: a player of the game or a generic one (``random``,
+            ``tabular:FILE``), a custom player (``my_module:MyPlayer``), or an agent with a colon (``hf:PATH``,
+            ``scripted:a``).
         game: Environment to play.
         settings_of: Gives what the agent of a name is made with.
 
@@ -73,7 +74,7 @@ def is_agent(description: str, game: Game) -> bool:
         ConfigError: It is an agent that only a single-agent environment can have.
     """
     prefix, colon, _ = description.partition(":")
-    if not colon or description in game.players:
+    if not colon or description in game.players or prefix in PLAYERS:
         return False
     if prefix == "expert":
         raise ConfigError(

@@ -32,6 +32,17 @@ class Player(ABC):
     def __init_subclass__(cls) -> None:
         cls.name = cls.__dict__.get("name", cls.__name__)
 
+    @classmethod
+    def from_argument(cls, argument: str, game: Game) -> Player:
+        """Return the player that ``name:argument`` stands for; by default no argument is allowed.
+
+        Raises:
+            ConfigError: The argument is wrong.
+        """
+        if argument:
+            raise ConfigError(f"the player {cls.name!r} takes no argument, got {argument!r:.80}.")
+        return cls()
+
     @abstractmethod
     def begin(self, view: SeatView, generator: np.random.Generator) -> None:
         """Get ready for a new game, and forget the last one.
@@ -89,8 +100,8 @@ def make_player(name: str, game: Game) -> Player:
     """Return a new player, one of the game's own or one that plays every game.
 
     Args:
-        name: A name of ``game.players``, of :data:``PLAYERS``, or ``"module:Class"`` or ``"path/to/file.py:Class"`` for
-            your own player.
+        name: A name of ``game.players``, ``name`` or ``name:argument`` of :data:`PLAYERS`, or ``"module:Class"`` or
+            ``"path/to/file.py:Class"`` for a custom player.
         game: The game to play.
 
     Raises:
@@ -100,13 +111,15 @@ def make_player(name: str, game: Game) -> Player:
     own: Mapping[str, str] = game.players
     if name in own:
         return _load(own[name])
-    if ":" in name:
+    prefix, colon, argument = name.partition(":")
+    if colon and prefix not in PLAYERS:
         return _load(name)
     try:
-        return PLAYERS[name]()
+        kind = PLAYERS[prefix]
     except UnknownName as error:
         known = {*own, *PLAYERS}
         raise UnknownName(f"no player of {game.name} named {name!r}. {nearest(name, known)}") from error
+    return kind.from_argument(argument, game)
 
 
 def _load(path: str) -> Player:
