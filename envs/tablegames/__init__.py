@@ -9,6 +9,17 @@ SPECS = {
         {"hands": 10},
         "Ten hands of three-card poker, taking turns to act first.",
     ),
+    "turngym/LeducPoker-v0": Spec(
+        "turngym.envs.tablegames.leduc_poker:LeducPoker", {}, "One hand of poker with six cards and two rounds of bets."
+    ),
+    "turngym/LiarsDice-v0": Spec(
+        "turngym.envs.tablegames.liars_dice:LiarsDice", {}, "One hidden die each, and bids that may be lies."
+    ),
+    "turngym/LiarsDiceFive-v0": Spec(
+        "turngym.envs.tablegames.liars_dice:LiarsDice",
+        {"dice": 5, "wild": False},
+        "Five hidden dice each, and bids that may be lies.",
+    ),
     "turngym/TicTacToe-v0": Spec("turngym.envs.tablegames.tic_tac_toe:TicTacToe", {}, "Three in a row on nine cells."),
     "turngym/ConnectFour-v0": Spec(
         "turngym.envs.tablegames.connect_four:ConnectFour", {}, "Four in a row on seven columns and six rows."
