@@ -23,6 +23,12 @@ SPECS: dict[str, Spec] = {
         "Any text environment on a server of OpenEnv's protocol, by its address.",
         "serve",
     ),
+    "turngym/ReasoningGym-v0": Spec(
+        "turngym.envs.adapters.reasoning_gym:ReasoningGym",
+        {},
+        "Any data set of the package reasoning-gym, by its name there.",
+        "reasoning",
+    ),
     "turngym/TextArena-v0": Spec(
         "turngym.envs.adapters.textarena:TextArena",
         {},

@@ -12,7 +12,10 @@ from turngym.benchmarks.studies.checks.no_skill import LEVEL, PLAYERS, compare_a
 
 SLOW = ("Code", "MathPython", "Search", "Web", "ScienceWorld", "TextWorld", "ALFWorld", "Household", "MiniWoB")
 """Worlds that need seconds to start, which the study plays."""
-ADAPTERS = ("Harbor", "BrowserGym", "Desktop", "GEM", "Gymnasium", "Jericho", "OpenEnv", "TextArena", "BabyAI")
+ADAPTERS = (
+    *("BabyAI", "BrowserGym", "Desktop", "GEM", "Gymnasium", "Harbor", "Jericho", "OpenEnv"),
+    *("ReasoningGym", "TextArena"),
+)
 IDS = sorted(
     env_id
     for env_id in kinds()

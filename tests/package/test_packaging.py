@@ -42,6 +42,7 @@ EXTRAS: dict[str, str] = {
     "vllm": "eval turngym/GuessTheNumber-v0 --agent vllm:model --episodes 1",
     "gem": "play turngym/GEM-v0 --agent random --option game=game:Sudoku-v0-easy",
     "textarena": "play turngym/TextArena-v0 --agent random --option game=Wordle-v0",
+    "reasoning": "play turngym/ReasoningGym-v0 --agent random",
     "browsergym": "play turngym/BrowserGym-v0 --agent random --option task=miniwob.click-test",
 }
 """Extra -> a command, or a line of Python, that needs it."""

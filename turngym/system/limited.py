@@ -85,7 +85,7 @@ class LimitedProcess:
         with self._lock:
             if self._process is None or self._process.poll() is not None:
                 self._process = _started()
-                self._at_exit = weakref.finalize(self, _end, self._process)
+                self._at_exit = weakref.finalize(self, _end, self._process, os.getpid())
             question = {"function": function, "arguments": dict(arguments), **vars(self.limits)}
             try:
                 answer = self._asked(self._process, question)
@@ -149,18 +149,24 @@ class LimitedProcess:
 
 
 def _started() -> subprocess.Popen[bytes]:
-    """Start a process that looks for modules where this one does, but never in the working directory."""
+    """Start a process that looks for modules where this one does, but never in the working directory.
+
+    Its hashes of texts have a fixed order, so that calls repeat.
+    """
     path = [entry for entry in sys.path if entry and Path(entry).resolve() != Path.cwd()]
     path += [str(Path(__file__).parents[2])]
     return subprocess.Popen(
         [sys.executable, "-P", "-c", _BOOT, json.dumps(path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONHASHSEED": "0"},
         start_new_session=True,
     )
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes], owner: int) -> None:
+    if os.getpid() != owner:  # a fork of the process that it belongs to
+        return
     if hasattr(os, "killpg"):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)

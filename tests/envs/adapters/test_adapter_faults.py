@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -175,12 +174,19 @@ def test_options_of_another_kind_are_refused_in_words(options: dict[str, Any]) -
         GymnasiumText(**options)
 
 
-@pytest.mark.parametrize(("env_id", "package"), [("GEM", "gem-llm"), ("TextArena", "textarena")])
+@pytest.mark.parametrize(
+    ("env_id", "module", "package", "extra"),
+    [
+        ("GEM", "gem", "gem-llm", "gem"),
+        ("TextArena", "textarena", "textarena", "textarena"),
+        ("ReasoningGym", "reasoning_gym", "reasoning-gym", "reasoning"),
+    ],
+)
 def test_what_is_not_installed_is_named_together_with_the_way_out(
-    env_id: str, package: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    env_id: str, module: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import sys
 
-    monkeypatch.setitem(sys.modules, "gem" if env_id == "GEM" else "textarena", None)
-    with pytest.raises(MissingExtra, match=rf'the package {package}, .*pip install "turngym\[{env_id.lower()}\]"'):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtra, match=rf'the package {package}, .*pip install "turngym\[{extra}\]"'):
         gymnasium.make(f"turngym/{env_id}-v0")
