@@ -29,7 +29,6 @@ from turngym.envs.tools.sandbox.system import view
 
 _LARGEST_STORAGE, _LARGEST_MEMORY = 1024, 16384
 """Mebibytes of the files, which are in memory, and of the processes."""
-_ORDER_SECONDS = 120.0
 _FOLDERS = ("tmp", "root", "app", "logs", "logs/agent", "logs/verifier", "logs/artifacts", "etc", "var", "var/tmp")
 _USERS = f"root:x:0:0:root:/root:/bin/bash\nuser:x:{NOBODY}:{NOBODY}:user:/root:/bin/bash\n"
 
@@ -43,6 +42,12 @@ def require_boxes() -> None:
     require_bubblewrap("turngym/Harbor-v0", _limits(BoxSettings()), "run as root, or use docker")
 
 
+def base_files() -> dict[str, Entry]:
+    """Return the folders and files of every box, besides the programs of the host."""
+    base = {name: Entry("folder", 0o777 if name.endswith("tmp") else 0o755) for name in _FOLDERS}
+    return {**base, "etc/passwd": Entry("file", 0o644, _USERS.encode())}
+
+
 class BubblewrapBox(Box):
     """A box in namespaces: the host's programs, read-only, and files in memory; no network, no packages of Python.
 
@@ -50,20 +55,19 @@ class BubblewrapBox(Box):
         recipe: Its files, variables and working directory.
         settings: Memory and disk.
         env: Variables of every command.
+        patience: Seconds after which an order, not counting the time of its command, is given up.
 
     Raises:
         SandboxError: It does not start.
     """
 
-    def __init__(self, recipe: Recipe, settings: BoxSettings, env: Mapping[str, str]) -> None:
+    def __init__(self, recipe: Recipe, settings: BoxSettings, env: Mapping[str, str], patience: float = 120.0) -> None:
         super().__init__({**VARIABLES, **recipe.env, **env}, settings.workdir or recipe.workdir)
-        self._limits = _limits(settings)
+        self._limits, self._patience = _limits(settings), patience
         self._session = ProcessSession(self._launch, self._limits)
         self._has_program = False
-        base = {name: Entry("folder", 0o777 if name.endswith("tmp") else 0o755) for name in _FOLDERS}
-        base["etc/passwd"] = Entry("file", 0o644, _USERS.encode())
         try:
-            self.put(packed({**base, **recipe.files}), "/")
+            self.put(packed({**base_files(), **recipe.files}), "/")
         except BaseException:
             self.close()
             raise
@@ -83,7 +87,7 @@ class BubblewrapBox(Box):
         """Run a command in a new shell; there is one user only."""
         order = {"command": command, "env": {**self.env, **env}, "folder": self.workdir, "seconds": seconds}
         try:
-            found = self._ask({"do": "run", **order, "stay": stay}, seconds + _ORDER_SECONDS)
+            found = self._ask({"do": "run", **order, "stay": stay}, seconds + self._patience)
         except BoxLost:
             raise
         except BoxError:  # a command can end every process, that which follows orders too
@@ -97,9 +101,15 @@ class BubblewrapBox(Box):
         """Write a packed tree below a folder."""
         self._ask({"do": "put", "tree": tree, "root": root, "empty": empty})
 
-    def get(self, paths: Sequence[str], most: int) -> str | None:
-        """Return a packed tree of paths; None if it is too large."""
-        found = self._ask({"do": "get", "paths": list(paths), "most": most})
+    def get(self, paths: Sequence[str], most: int, stamps: tuple[int, int] | None = None) -> str | None:
+        """Return a packed tree of paths; None if it is too large.
+
+        Args:
+            paths: The paths.
+            most: Bytes that it may have.
+            stamps: What was modified after the first of these times (nanoseconds) gets the second, in the box too.
+        """
+        found = self._ask({"do": "get", "paths": list(paths), "most": most, "stamps": stamps})
         return str(found["tree"]) if "tree" in found else None
 
     def rewards(self, folder: str) -> dict[str, str | None]:
@@ -109,7 +119,7 @@ class BubblewrapBox(Box):
 
     def end_processes(self) -> None:
         """End every process but the driver, with the interpreter that follows orders: a command may have changed it."""
-        self._session.run("import os\nos._exit(0)", _ORDER_SECONDS)
+        self._session.run("import os\nos._exit(0)", self._patience)
         self._has_program = False
         if not self._session.is_alive:
             raise BoxLost("the box has ended.")
@@ -122,7 +132,7 @@ class BubblewrapBox(Box):
         """Remove the box; calling it again has no effect."""
         self._session.close()
 
-    def _ask(self, order: Mapping[str, Any], seconds: float = _ORDER_SECONDS) -> dict[str, Any]:
+    def _ask(self, order: Mapping[str, Any], seconds: float = 0.0) -> dict[str, Any]:
         """Return the answer to an order.
 
         Raises:
@@ -134,7 +144,7 @@ class BubblewrapBox(Box):
         token = secrets.token_hex(16)
         text = json.dumps({**order, "token": token})
         program = "" if self._has_program else _program()
-        result = self._session.run(f"{program}\nmain(json.loads({text!r}))", seconds)
+        result = self._session.run(f"{program}\nmain(json.loads({text!r}))", seconds or self._patience)
         self._has_program = not result.lost_state
         if not self._session.is_alive:
             raise BoxLost("the box has ended: its processes took more memory than they may.")

@@ -10,15 +10,16 @@ from typing import Annotated, Literal
 
 from turngym.envs.core import UNBOUNDED, MaxTurns, Outcome, TextEnv
 from turngym.envs.instances import canonical_text
-from turngym.envs.parsing.calls import Call, Calls, cut, harmless
+from turngym.envs.parsing.calls import Call, harmless
 from turngym.envs.settings import worded
-from turngym.envs.tools.harbor.box import BoxLost, Ran
+from turngym.envs.tools.harbor.box import BoxLost
+from turngym.envs.tools.harbor.calls import BASH, CALLS, SUBMIT, TOOLS, output_text, read_action
 from turngym.envs.tools.harbor.making import BoxMaker, unplayable
 from turngym.envs.tools.harbor.rewards import scalar
 from turngym.envs.tools.harbor.solution import solution_command
 from turngym.envs.tools.harbor.tasks import Task, read_task, task_folders
 from turngym.envs.tools.harbor.trial import Rules, Trial
-from turngym.envs.tools.tool_schema import CALL_MARK, Tool, ToolSet, find_call, read_call
+from turngym.envs.tools.tool_schema import ToolSet
 from turngym.envs.validation import require_running
 from turngym.errors import ConfigError, TurngymError
 from turngym.options import between
@@ -26,14 +27,6 @@ from turngym.types import JSONValue
 
 EXAMPLE = "example"
 _EXAMPLE_FOLDER = Path(__file__).parent / "data" / "example"
-BASH, SUBMIT = "bash", "submit"
-_CALLS = Calls(
-    {BASH: "command", SUBMIT: "text"},
-    {
-        "tags": "write <bash>command</bash> to run a command or <submit></submit> when you are done",
-        "json": 'write {"tool": "bash", "command": "..."} or {"tool": "submit", "text": ""}',
-    },
-)
 _RULES = """Do the task in a shell. You may think first; then write one of:
 {bash}
 {submit}  (when you are done)
@@ -42,17 +35,6 @@ _NATIVE_RULES = "Do the task in a shell. You may think first; then call a tool: 
 _ABOUT = """Each command runs in a new shell: files stay, variables and the folder do not. It has {seconds:g} seconds, \
 and you see at most {output} characters of what it prints. After you submit, your work is tested. You have {turns} \
 turns."""
-_PLAIN = {"type": "object", "additionalProperties": False}
-_TOOLS = {
-    BASH: Tool(
-        BASH,
-        "Run a command in a new shell.",
-        {**_PLAIN, "properties": {"command": {"type": "string"}}, "required": ["command"]},
-        str,
-    ),
-    SUBMIT: Tool(SUBMIT, "Say that the task is done.", {**_PLAIN, "properties": {}}, str),
-}
-_LONGEST_PROBLEM = 1000
 
 
 class Harbor(TextEnv[str]):
@@ -112,10 +94,10 @@ class Harbor(TextEnv[str]):
         self._names = tuple(self._tasks)
         self.finite_instances = len(self._names)
         about = _ABOUT.format(seconds=options.seconds, output=options.output, turns=self.max_turns)
-        bash, submit = (_CALLS.write(name, text, options.form) for name, text in ((BASH, "command"), (SUBMIT, "")))
+        bash, submit = (CALLS.write(name, text, options.form) for name, text in ((BASH, "command"), (SUBMIT, "")))
         self.instructions = _RULES.format(bash=bash, submit=submit, about=about)
         if options.form == "tags":
-            schemas = tuple(each.schema for each in _TOOLS.values())
+            schemas = tuple(each.schema for each in TOOLS.values())
             self.native_tools = ToolSet(schemas, _NATIVE_RULES.format(about=about))
 
     def tasks(self) -> tuple[str, ...]:
@@ -157,13 +139,11 @@ class Harbor(TextEnv[str]):
 
     def apply_action(self, action: str) -> Outcome[str]:
         """Run a command, or verify."""
-        call, is_last = self._read(action), self.turn + 1 >= self.max_turns
-        is_command = call.tool == BASH and bool(call.content.strip()) and "\0" not in call.content
-        is_valid = is_command or call.tool == SUBMIT
-        shown = ""
+        call, is_last = read_action(action, self.options.form), self.turn + 1 >= self.max_turns
+        is_valid, shown = bool(call.tool), ""
         if not is_valid:
-            shown = f"That is no action; {call.problem or 'the command is empty, or has a NUL'}."
-        elif is_command:
+            shown = f"That is no action; {call.problem}."
+        elif call.tool == BASH:
             shown = self._ran(call.content)
         if not self.trial.is_over and (is_last or (is_valid and call.tool == SUBMIT)):
             self.trial.submit()
@@ -183,21 +163,13 @@ class Harbor(TextEnv[str]):
         reward = scalar(trial.rewards, self.options.reward)
         return Outcome(shown, reward, terminated=True, success=reward >= 1, action_is_valid=is_valid)
 
-    def _read(self, action: str) -> Call:
-        if self.native_tools is None or not action.startswith(CALL_MARK):
-            return _CALLS.read(action, self.options.form)
-        found, arguments, problem = read_call(find_call(action) or "", _TOOLS)
-        if found is None:
-            return Call("", problem=harmless(cut(problem.removesuffix("."), _LONGEST_PROBLEM)))
-        return Call(found.name, str(arguments.get("command", "")))
-
     def _ran(self, command: str) -> str:
         try:
             ran = self.trial.run(command.strip("\n").encode("utf8", "replace").decode())
         except BoxLost:
             self.trial.lose()
             return "The machine has ended: your processes took more memory than they may."
-        return _shown(ran, self.options.output)
+        return output_text(ran, self.options.output)
 
     def score(self) -> float:
         """Return the reward of the steps so far; 0 before the first is verified."""
@@ -229,8 +201,8 @@ class Harbor(TextEnv[str]):
         marks = [place for place, (done, _) in enumerate(self._log) if done.startswith(f"{SUBMIT} ")]
         since = self._log[marks[-1] + 1 if marks else 0 :]
         if any(done == f"{BASH} {command}" for done, _ in since):
-            return _CALLS.write(SUBMIT, "", self.options.form)
-        return _CALLS.write(BASH, command, self.options.form)
+            return CALLS.write(SUBMIT, "", self.options.form)
+        return CALLS.write(BASH, command, self.options.form)
 
     def save_state(self) -> JSONValue:
         return {"task": self.trial.task.name, "log": [list(each) for each in self._log], **self.trial.save()}
@@ -251,12 +223,6 @@ class Harbor(TextEnv[str]):
         if self._trial is not None:
             self._trial.close()
         super().close()
-
-
-def _shown(ran: Ran, most: int) -> str:
-    told = harmless(cut(ran.output.rstrip("\n"), most)) or "There was no output."
-    end = "\nIt was stopped: out of time." if ran.is_late else f"\nExit code: {ran.code}" if ran.code else ""
-    return f"<output>\n{told}{end}\n</output>"
 
 
 def _column(name: str) -> str:

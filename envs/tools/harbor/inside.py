@@ -47,6 +47,8 @@ def run(order: dict[str, Any]) -> dict[str, Any]:
     head, tail, left_out, is_late = follow(child, deadline)
     if is_late or not order["stay"]:
         end_others()
+        for name in os.listdir("/dev/shm"):  # no part of a snapshot
+            remove(f"/dev/shm/{name}")
     return {"code": child.returncode, "head": text(head), "tail": text(tail), "left_out": left_out, "late": is_late}
 
 
@@ -156,6 +158,8 @@ def put(order: dict[str, Any]) -> dict[str, Any]:
 
 def empty_root() -> None:
     """Remove everything that a command may have written."""
+    for path in ("/", "/etc", "/usr"):
+        os.chmod(path, 0o755)
     for name, path in inner("/"):
         if name == "usr":
             for _, below in inner("/usr"):
@@ -168,28 +172,38 @@ def empty_root() -> None:
 
 
 def inner(folder: str) -> list[tuple[str, str]]:
-    """Return name and path of what a folder holds and commands may have written, sorted."""
+    """Return name and path of what a folder holds and commands may have written.
+
+    The order is the reverse of the system's: files in memory are listed newest first, so that those which are written
+    in this order are listed as before.
+    """
     system = {"/": _SYSTEM, "/usr": _SYSTEM_USR}.get(folder, ())
-    paths = [(name, os.path.join(folder, name)) for name in sorted(os.listdir(folder)) if name not in system]
+    paths = [(name, os.path.join(folder, name)) for name in reversed(os.listdir(folder)) if name not in system]
     return [(name, path) for name, path in paths if path not in _HOST_FILES]
 
 
 def get(order: dict[str, Any]) -> dict[str, Any]:
-    """Return the packed tree of some paths, of at most so many bytes; pipes and sockets are left out."""
+    """Return the packed tree of some paths, of at most so many bytes; pipes and sockets are left out.
+
+    With ``stamps``, what is newer than the first of these times gets the second.
+    """
     rows: list[list[Any]] = []
-    left = [order["most"]]
+    left, stamps = [order["most"]], order.get("stamps") or [2**63, 0]
     for path in order["paths"]:
         if os.path.lexists(path):
-            collect(path, rows, left)
+            collect(path, rows, left, stamps)
     if left[0] < 0:
         return {"large": True}
     return {"tree": base64.b64encode(zlib.compress(json.dumps(rows).encode(), 1)).decode()}
 
 
-def collect(path: str, rows: list[list[Any]], left: list[int]) -> None:
+def collect(path: str, rows: list[list[Any]], left: list[int], stamps: list[int]) -> None:
     """Add a path and what is below it."""
     about = os.lstat(path)
     name, mode, stamp = path.lstrip("/"), stat.S_IMODE(about.st_mode), about.st_mtime_ns
+    if stamp > stamps[0]:
+        stamp = stamps[1]
+        os.utime(path, ns=(stamp, stamp), follow_symlinks=False)
     left[0] -= 200 + (about.st_size if stat.S_ISREG(about.st_mode) else 0)
     if left[0] < 0:
         return
@@ -206,7 +220,7 @@ def collect(path: str, rows: list[list[Any]], left: list[int]) -> None:
         if path != "/":
             rows.append([name, "folder", mode, stamp, ""])
         for _, below in inner(path):
-            collect(below, rows, left)
+            collect(below, rows, left, stamps)
         os.chmod(path, mode)
 
 

@@ -1,0 +1,31 @@
+"""Files: remove those that have the content of another one."""
+
+from __future__ import annotations
+
+from turngym.envs.tools.terminal.task import Draw, Task, Wanted, file, folders, text
+
+_GOAL = """Among the files below photos, of those with the same content keep only the one whose path is first in \
+byte order, and delete the others. Write the deleted paths to removed.txt in byte order, one on a line, each \
+beginning with photos/. Folders stay, even if empty."""
+_SOLUTION = """find photos -type f -print0 | sort -z | xargs -0 sha256sum > /tmp/sums
+awk '{ path = substr($0, 67) } seen[$1]++ { print path }' /tmp/sums > removed.txt
+while IFS= read -r path; do rm -- "$path"; done < removed.txt"""
+
+
+def duplicates(draw: Draw) -> Task:
+    """Draw a task of removing duplicates."""
+    places = [f"photos/{word}" for word in draw.words(3 * draw.level)]
+    contents = [draw.text(draw.number(1, 4)) for _ in range(draw.scale(3, 5))]
+    contents += [content.rstrip("\n") for content in draw.some(contents, draw.level)]  # nearly equal
+    files = {}
+    for content in contents:
+        for word in draw.words(draw.number(1, 3)):
+            name = f"{word}{draw.pick(('-', ' ', '_'))}{draw.number(1, 99)}.raw"
+            files[f"{draw.pick(places)}/{name}"] = file(content)
+    kept, removed = set[bytes](), []
+    for path in sorted(files):
+        if files[path].data in kept:
+            removed.append(path)
+        kept.add(files[path].data)
+    wanted = {**{path: Wanted() for path in removed}, "removed.txt": text(removed)}
+    return Task(_GOAL, folders(dict(sorted(files.items())), *places), wanted, ("find photos -type f", _SOLUTION))

@@ -1,0 +1,113 @@
+"""The machine of an episode: a box, started when it is needed, whose files are its whole state."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+
+from turngym.envs.tools.harbor.box import LARGEST_SNAPSHOT, BoxError, BoxLost, Ran
+from turngym.envs.tools.harbor.bubblewrap_box import BubblewrapBox, base_files, require_boxes
+from turngym.envs.tools.harbor.dockerfile import Recipe
+from turngym.envs.tools.harbor.files import Entry, packed_rows, unpacked
+from turngym.envs.tools.harbor.settings import BoxSettings
+from turngym.envs.tools.terminal.shell import CLOCK, REAL_TIME, START, clock, start_file, variables
+from turngym.envs.tools.terminal.task import ROOT
+from turngym.errors import MissingExtra
+
+_SETTINGS = BoxSettings(memory_mib=512, storage_mib=16)
+_PROGRAMS = ("awk", "bash", "find", "git", "gzip", "make", "python3", "sed", "sha256sum", "tar")
+_PROBE_SECONDS = 30.0
+_SECOND = 10**9
+
+
+def require_programs() -> None:
+    """Raise unless the programs of the tasks are there.
+
+    Raises:
+        MissingExtra: Some are missing, or Bubblewrap is.
+    """
+    require_boxes()
+    missing = [name for name in _PROGRAMS if shutil.which(name, path="/usr/bin:/bin") is None]
+    if missing:
+        raise MissingExtra(f"turngym/Terminal-v0 needs {', '.join(missing)}: apt-get install {' '.join(missing)}.")
+
+
+class Machine:
+    """A box in which one task after another is done; no process outlives a command, so that files are all its state.
+
+    Between two tasks, a box loses all processes and files.
+    """
+
+    def __init__(self) -> None:
+        self._box: BubblewrapBox | None = None
+        self._is_used = False
+        self._start = ""
+        self.tree: str | None = ""
+        """Packed files after the last command; empty before the first, None if they are too large."""
+
+    def restart(self, files: Mapping[str, Entry], tree: str = "") -> None:
+        """Take another task, whose files are written when the first command runs.
+
+        Args:
+            files: Files below the folder of tasks.
+            tree: Packed tree of a saved machine, which replaces them.
+        """
+        found = {**base_files(), START: start_file(), ROOT: Entry("folder", 0o755)}
+        found |= {f"{ROOT}/{path}": entry for path, entry in files.items()}
+        self._start = packed_rows((path, entry, CLOCK * _SECOND) for path, entry in found.items())
+        self.tree, self._is_used = tree, False
+
+    def run(self, command: str, seconds: float, turn: int) -> Ran:
+        """Run a command in a new shell, in the folder and with the variables that the last one left.
+
+        Raises:
+            BoxLost: The box has ended.
+        """
+        box = self._ready()
+        ran = box.run(command, variables(turn), seconds)
+        self.tree = box.get(["/"], LARGEST_SNAPSHOT, (REAL_TIME * _SECOND, clock(turn) * _SECOND))
+        return ran
+
+    def files(self) -> dict[str, Entry]:
+        """Return the files below the folder of tasks; none if they are too large."""
+        rows = unpacked(self._start if self.tree == "" else self.tree or "")
+        return {path.removeprefix(f"{ROOT}/"): entry for path, entry, _ in rows if path.startswith(f"{ROOT}/")}
+
+    def close(self) -> None:
+        """Remove the box; calling it again has no effect."""
+        box, self._box = self._box, None
+        if box is not None:
+            box.close()
+
+    def _ready(self) -> BubblewrapBox:
+        """Return the box with the files of the task; a new one where the last was lost."""
+        if self._is_used and self._box is not None:
+            return self._box
+        try:
+            return self._cleaned()
+        except BoxError:
+            self.close()
+            return self._cleaned()
+
+    def _cleaned(self) -> BubblewrapBox:
+        if self._box is None:
+            self._box = BubblewrapBox(Recipe(workdir=f"/{ROOT}"), _SETTINGS, {})
+        else:
+            self._box.end_processes()
+        self._box.put(self.tree or self._start, "/", empty=True)
+        self._is_used = True
+        return self._box
+
+
+def probe(folder: str, files: Mapping[str, Entry], command: str) -> Ran:
+    """Run a command in a fresh box that holds only some files, in their folder."""
+    place = f"{ROOT}/{folder}"
+    below = {ROOT: Entry("folder", 0o755), place: Entry("folder", 0o755)}
+    below |= {f"{place}/{path}": entry for path, entry in files.items()}
+    box = BubblewrapBox(Recipe(files=below, workdir=f"/{place}"), _SETTINGS, {})
+    try:
+        return box.run(f"umask 022\n{command}", {"TZ": "UTC", "GIT_CONFIG_NOSYSTEM": "1"}, _PROBE_SECONDS)
+    except BoxLost:
+        return Ran(137, "", False)
+    finally:
+        box.close()
