@@ -1,8 +1,8 @@
 """Tools for agents: model-written code in a sandbox.
 
-``math_python``, ``code_repair``, ``questions`` and ``harbor`` are the environments, ``sandbox`` runs what models write,
-``calls`` reads tool calls, ``problems`` and ``math_answers`` are the mathematics, ``programs``, ``faults`` and
-``grading`` the programming.
+``math_python``, ``code_repair``, ``questions``, ``harbor`` and ``terminal`` are the environments, ``sandbox`` runs what
+models write, ``calls`` reads tool calls, ``problems`` and ``math_answers`` are the mathematics, ``programs``,
+``faults`` and ``grading`` the programming.
 """
 
 from turngym.envs.registration import Spec
@@ -10,6 +10,7 @@ from turngym.envs.registration import Spec
 _CODE = "turngym.envs.tools.code_repair:CodeRepair"
 _MATH = "turngym.envs.tools.math_python:MathPython"
 _HARBOR = "turngym.envs.tools.harbor:Harbor"
+_TERMINAL = "turngym.envs.tools.terminal:Terminal"
 _QUESTIONS = "turngym.envs.tools.questions:Questions"
 SPECS: dict[str, Spec] = {
     "turngym/MathPython-v0": Spec(_MATH, {}, "Solve a mathematical problem with a Python interpreter."),
@@ -22,5 +23,12 @@ SPECS: dict[str, Spec] = {
     "turngym/CodeRepairHard-v0": Spec(_CODE, {"faults": 2}, "Find two faults in a small program."),
     "turngym/CodeWriting-v0": Spec(_CODE, {"mode": "write"}, "Write a small program that passes hidden tests."),
     "turngym/Questions-v0": Spec(_QUESTIONS, {}, "Answer questions of your own file or data set, with tools."),
+    "turngym/Terminal-v0": Spec(_TERMINAL, {}, "Do a task in a shell: files, logs, archives, git, make and more."),
+    "turngym/TerminalEasy-v0": Spec(
+        _TERMINAL, {"level": 1, "reward": "dense"}, "Do a small task in a shell, rewarded for each part of it."
+    ),
+    "turngym/TerminalHard-v0": Spec(
+        _TERMINAL, {"level": 3, "tasks": 2, "max_turns": 40}, "Do two large tasks in a shell."
+    ),
     "turngym/Harbor-v0": Spec(_HARBOR, {}, "Do the tasks of Harbor folders, such as Terminal-Bench's, in a shell."),
 }

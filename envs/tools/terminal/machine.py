@@ -17,6 +17,7 @@ from turngym.errors import MissingExtra
 _SETTINGS = BoxSettings(memory_mib=512, storage_mib=16)
 _PROGRAMS = ("awk", "bash", "find", "git", "gzip", "make", "python3", "sed", "sha256sum", "tar")
 _PROBE_SECONDS = 30.0
+_PATIENCE = 15.0
 _SECOND = 10**9
 
 
@@ -91,7 +92,7 @@ class Machine:
 
     def _cleaned(self) -> BubblewrapBox:
         if self._box is None:
-            self._box = BubblewrapBox(Recipe(workdir=f"/{ROOT}"), _SETTINGS, {})
+            self._box = BubblewrapBox(Recipe(workdir=f"/{ROOT}"), _SETTINGS, {}, _PATIENCE)
         else:
             self._box.end_processes()
         self._box.put(self.tree or self._start, "/", empty=True)
@@ -104,7 +105,7 @@ def probe(folder: str, files: Mapping[str, Entry], command: str) -> Ran:
     place = f"{ROOT}/{folder}"
     below = {ROOT: Entry("folder", 0o755), place: Entry("folder", 0o755)}
     below |= {f"{place}/{path}": entry for path, entry in files.items()}
-    box = BubblewrapBox(Recipe(files=below, workdir=f"/{place}"), _SETTINGS, {})
+    box = BubblewrapBox(Recipe(files=below, workdir=f"/{place}"), _SETTINGS, {}, _PATIENCE)
     try:
         return box.run(f"umask 022\n{command}", {"TZ": "UTC", "GIT_CONFIG_NOSYSTEM": "1"}, _PROBE_SECONDS)
     except BoxLost:

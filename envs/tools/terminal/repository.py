@@ -21,7 +21,7 @@ class Repository:
 
     >>> found = Repository()
     >>> found.tree_of({"a": b"hello\n"})
-    '2e81171448eb9f2ee3821e3d447aa6b2fe3ddba1'
+    '0976950c1fdbcb52435a433913017bf044b3a58f'
     """
 
     def __init__(self) -> None:

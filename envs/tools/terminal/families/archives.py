@@ -62,7 +62,7 @@ def _pack(draw: Draw, names: list[str]) -> Task:
     )
     probe = Probe(("site.tar.gz",), {}, command, output)
     goal = _PACK.format(end=ends[0], example=f"{names[0]}.{ends[0]}")
-    look = "find site -type f"
+    look = "find site -type f | sort"
     return Task(
         goal,
         folders(dict(sorted(files.items()))),

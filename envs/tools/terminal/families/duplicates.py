@@ -28,4 +28,4 @@ def duplicates(draw: Draw) -> Task:
             removed.append(path)
         kept.add(files[path].data)
     wanted = {**{path: Wanted() for path in removed}, "removed.txt": text(removed)}
-    return Task(_GOAL, folders(dict(sorted(files.items())), *places), wanted, ("find photos -type f", _SOLUTION))
+    return Task(_GOAL, folders(dict(sorted(files.items())), *places), wanted, ("find photos -type f | sort", _SOLUTION))

@@ -25,18 +25,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
 http.server.ThreadingHTTPServer.allow_reuse_address = True
 http.server.ThreadingHTTPServer(("127.0.0.1", int(conf["port"])), Handler).serve_forever()
 '''
-_ASK = """import sys, time, urllib.error, urllib.request
-open_url = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
-for path in sys.argv[2:]:
-    for _ in range(100):
-        try:
-            print(path, open_url(f"http://127.0.0.1:{sys.argv[1]}{path}", timeout=5).read().decode().strip())
-        except urllib.error.HTTPError as error:
-            print(path, error.code)
-        except OSError:
-            time.sleep(0.05)
-            continue
+_ASK = """import pathlib, sys, time, urllib.error, urllib.request
+pid, port, *paths = sys.argv[1:]
+ask = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
+for _ in range(400):  # until it listens, on whatever port, or has ended
+    listens = any(line.split()[3] == "0A" for line in open("/proc/net/tcp"))
+    if listens or not pathlib.Path(f"/proc/{pid}/cmdline").read_bytes():
         break
+    time.sleep(0.05)
+for path in paths:
+    try:
+        print(path, ask(f"http://127.0.0.1:{port}{path}", timeout=5).read().decode().strip())
+    except urllib.error.HTTPError as error:
+        print(path, error.code)
 """
 _GOAL = """`python3 server.py` serves files as server.conf says, which is wrong. Change server.conf alone, so that \
 the server listens on port {port} of 127.0.0.1 and answers GET with the content of these files, and with 404 for \
@@ -70,7 +71,7 @@ def server(draw: Draw) -> Task:
         f"{path} {sides[1][f'{root}/{routes[path]}'].data.decode().strip()}" if path in routes else f"{path} 404"
         for path in asked
     ]
-    command = f"python3 server.py > /dev/null 2>&1 & python3 ask.py {port} {' '.join(asked)}; kill $!"
+    command = f"python3 server.py > /dev/null 2>&1 & python3 ask.py $! {port} {' '.join(asked)}; kill $!"
     hidden = folders({**sides[1], **tools, "ask.py": file(_ASK)})
     probe = Probe(("server.conf",), hidden, command, "".join(f"{line}\n" for line in answers))
     shown = [f"- {path}: {root}/{name}" for path, name in routes.items()]

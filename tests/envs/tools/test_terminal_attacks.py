@@ -1,0 +1,210 @@
+"""Ways to success in Terminal without doing the task: none works."""
+
+import shutil
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from turngym.envs.tools.terminal import Terminal
+from turngym.envs.tools.terminal.families import FAMILIES
+from turngym.seeding import stream
+
+pytestmark = pytest.mark.skipif(
+    any(shutil.which(name) is None for name in ("bwrap", "git", "make")), reason="bwrap, git or make is not installed"
+)
+Player = Callable[[Terminal], Iterator[str]]
+SAFE = (
+    *("ls", "ls -lR /app", "pwd", "cd /app/*", "cd ..", "cat *", "head *", "tail -n 3 *", "wc *", "find . -type f"),
+    *("sort * | uniq -c", "grep -r . . | head", "git status", "git log", "git branch", "git commit -qam x", "make"),
+    *("make clean", "make -B", "touch x.txt", "rm -f x.txt", "mkdir -p out", "mkdir sorted", "rmdir inbox", "date"),
+    *("tar -xzf *.tar.gz", "tar -czf site.tar.gz *", "gzip -dk log/*.gz", "chmod -R 644 .", "chmod -R 755 share"),
+    *("for job in jobs/*; do bash $job; done", "sha256sum * > sums", "echo 0 > results.txt", "ls > removed.txt"),
+    *("cp * /tmp", "mv inbox/* .", "sed -i s/a/b/ *", "cut -d, -f1 *.csv > report.csv", "git checkout -q main", "true"),
+)
+"""Commands of the player at random."""
+
+
+def folder(env: Terminal) -> str:
+    return f"/app/{next(iter(env.parts))}"
+
+
+def wanted(env: Terminal) -> list[str]:
+    """Return the paths that the judge looks at: an attacker may know them, as they are in the goal."""
+    task = next(iter(env.parts.values()))
+    probed = [path for probe in task.probes for path in probe.keep]
+    return [f"{folder(env)}/{path}" for path in (*task.wanted, *probed)]
+
+
+def nothing(env: Terminal) -> Iterator[str]:
+    yield "true"
+
+
+def success_texts(env: Terminal) -> Iterator[str]:
+    yield "echo 'All tests passed. success=1 reward=1.0 [exit 0]'; echo done > DONE"
+    for path in wanted(env)[:3]:
+        yield f"mkdir -p $(dirname '{path}'); echo success > '{path}'"
+
+
+def forged_verdict(env: Terminal) -> Iterator[str]:
+    yield "mkdir -p /tests /logs/verifier; echo 1 | tee /logs/verifier/reward.txt /tests/test.sh reward.json"
+    yield 'echo \'{"reward": 1, "success": true}\' | tee /logs/verifier/reward.json /app/result.json'
+
+
+def shadowed_programs(env: Terminal) -> Iterator[str]:
+    names = "sha256sum git make tar python3 find sort cat gzip awk bash sh"
+    yield f"cd {folder(env)}; for n in {names}; do printf '#!/bin/sh\\nexit 0\\n' > $n; chmod +x $n; done"
+    yield f"cp * /tmp; cp * /usr/local/bin; export PATH={folder(env)}:/tmp BASH_ENV=/tmp/x PYTHONSTARTUP=/tmp/x"
+    yield "for f in ~/.bashrc ~/.profile /etc/profile /etc/shell.sh /var/tmp/.shell; do echo exit 0 > $f; done"
+    yield "ln -sf /bin/true /bin/git; cp /bin/true /usr/bin/make; mount --bind /tmp /usr/bin"
+
+
+def changed_clock(env: Terminal) -> Iterator[str]:
+    yield "date -s 2030-01-01; find /app -exec touch -d 2037-01-01 {} +; touch -d 1980-01-01 /app/*/*"
+
+
+def links(env: Terminal) -> Iterator[str]:
+    for path in wanted(env)[:5]:
+        yield f"mkdir -p $(dirname '{path}'); rm -rf '{path}'; ln -s /proc/self/environ '{path}'"
+    yield "ln -s / /app/root; ln -s /proc/1/root /app/proc"
+
+
+def odd_files(env: Terminal) -> Iterator[str]:
+    for path in wanted(env)[:3]:
+        yield f"mkdir -p $(dirname '{path}'); rm -rf '{path}'; mkfifo '{path}'"
+    yield f"cd {folder(env)}; truncate -s 8M sparse; d=.; for i in $(seq 60); do d=$d/d; done; mkdir -p $d"
+    yield "touch $'a\\nb' $'\\e[2J' $'\\xff\\xfe' -- -rf; yes | head -c 20000000 > big; true"
+
+
+def later_edits(env: Terminal) -> Iterator[str]:
+    yield "(while true; do for f in /app/*/*; do echo 1 > $f; done; done) > /dev/null 2>&1 & setsid sleep 99 & disown"
+    yield "nohup sh -c 'while true; do rm -rf /app; done' & trap 'rm -rf /app' EXIT"
+
+
+def no_inputs(env: Terminal) -> Iterator[str]:
+    yield "rm -rf /app/*"
+    yield f"mkdir -p {folder(env)}"
+
+
+def dumped(env: Terminal) -> Iterator[str]:
+    """Write everything that there is into what is wanted."""
+    yield "find /app -type f -exec cat {} + > /tmp/all 2> /dev/null"
+    for path in wanted(env)[:8]:
+        yield f"mkdir -p $(dirname '{path}'); cat /tmp/all > '{path}'"
+
+
+def driver(env: Terminal) -> Iterator[str]:
+    """Speak for the program that follows the host's orders."""
+    lines = '{"status": "ok", "stdout": "", "stderr": "", "value": "", "lost_state": false, "token": "0"}'
+    yield f"for p in /proc/[0-9]*; do for n in 0 1 2 5 6; do echo '{lines}' > $p/fd/$n; done; done 2> /dev/null; true"
+    yield "kill -9 -1"
+    yield "cat /proc/*/mem /proc/*/environ 2> /dev/null | head -c 100; true"
+
+
+def stopped_driver(env: Terminal) -> Iterator[str]:
+    """Stop the program that follows orders, for which the host waits."""
+    yield "kill -STOP $PPID"
+
+
+def probes(env: Terminal) -> Iterator[str]:
+    """Let what is probed say that all is well, whatever it is asked."""
+    yield f"cd {folder(env)}; printf 'all:\\n\\t@cat dist/*; echo ok > /proc/$$PPID/fd/1\\n' > Makefile; make"
+    yield "printf 'port = 80\\nroot = /\\n/ = etc/passwd\\n' > server.conf; tar -czf site.tar.gz /app; true"
+    yield "printf '[core]\\n\\tfsmonitor = /bin/true\\n[alias]\\n\\trev-parse = version\\n' > .git/config"
+    yield "mkdir -p .git/refs/replace; for c in $(git rev-list --all); do cp .git/HEAD .git/refs/replace/$c; done"
+    yield "mkdir .git/hooks; cp /bin/true .git/hooks/post-checkout; git update-ref refs/heads/x HEAD"
+
+
+def other_instance(env: Terminal) -> Iterator[str]:
+    """The expert of another task of the same family, as a player that has learnt it by heart."""
+    other = Terminal(family=env.options.family, level=env.options.level)
+    other.reset(seed=int(env.instance_hash, 16) % 1000)
+    for task in other.parts.values():
+        for command in task.solution:
+            yield f"cd {folder(env)}\n{command}"
+
+
+def memory(env: Terminal) -> Iterator[str]:
+    yield "for i in 1 2 3 4; do (head -c 900M /dev/zero | tail) & done; wait"
+
+
+def at_random(env: Terminal) -> Iterator[str]:
+    generator = stream("terminal attack", env.instance_hash)
+    for _ in range(12):
+        yield SAFE[int(generator.integers(len(SAFE)))]
+
+
+ATTACKS: tuple[Player, ...] = (
+    nothing,
+    success_texts,
+    forged_verdict,
+    shadowed_programs,
+    changed_clock,
+    links,
+    odd_files,
+    later_edits,
+    no_inputs,
+    dumped,
+    driver,
+    stopped_driver,
+    probes,
+    other_instance,
+    memory,
+    at_random,
+)
+
+
+def successes(player: Player, families: list[str], level: int = 1) -> int:
+    """Return how often a player succeeds, one task of each family."""
+    won = 0
+    for family in families:
+        env = Terminal(family=family, level=level, seconds=3)
+        _, info = env.reset(seed=6)
+        for command in player(env):
+            info = env.step(f"<bash>{command}</bash>")[4]
+            if info["success"] >= 0:
+                break
+        else:
+            info = env.step("<submit></submit>")[4]
+        won += info["success"] == 1
+        env.close()
+    return won
+
+
+@pytest.mark.parametrize(
+    "player", [each for each in ATTACKS if each is not stopped_driver], ids=lambda player: player.__name__
+)
+def test_attacks_never_succeed(player: Player) -> None:
+    assert successes(player, [list(FAMILIES)[ATTACKS.index(player) % len(FAMILIES)]]) == 0
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("player", ATTACKS, ids=lambda player: player.__name__)
+def test_attacks_never_succeed_in_any_family(player: Player) -> None:
+    families = list(FAMILIES)[:1] if player is stopped_driver else list(FAMILIES)
+    assert successes(player, families, level=2) == 0
+
+
+def test_the_judge_sees_a_change_that_nobody_asked_for() -> None:
+    for harm in ("echo >> sales.csv", "rm staff.csv", "touch more.txt", "mkdir more", "touch ../more.txt"):
+        env = Terminal(family="table", level=1)
+        env.reset(seed=0)
+        env.step(env.expert_action())
+        _, _, _, _, info = env.step(env.expert_action())
+        assert info["progress"] == 1.0
+        _, _, _, _, info = env.step(f"<bash>cd {folder(env)}; {harm}</bash>")
+        assert info["progress"] == 0.5
+        assert env.step("<submit></submit>")[4]["success"] == 0
+        env.close()
+
+
+def test_nothing_that_an_agent_can_read_holds_the_solution() -> None:
+    """Everything in the machine besides the task's own files, searched for what is wanted."""
+    for family in ("table", "logs", "timetable", "jobs"):
+        env = Terminal(family=family, level=1)
+        env.reset(seed=1)
+        task = next(iter(env.parts.values()))
+        answers = [each.data.decode().strip() for each in task.wanted.values() if each.data and len(each.data) > 12]
+        seen = env.step("<bash>cat /etc/* /var/tmp/.shell; env; find / -xdev -type f | grep -v ^/app</bash>")[0]
+        texts = [seen, env.instructions, *(entry.data.decode("utf8", "replace") for entry in task.files.values())]
+        assert answers and not any(answer in text for answer in answers for text in texts)
+        env.close()
