@@ -7,14 +7,18 @@ its commands must exist all the same.
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import io
 import os
 import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 _BLOCK = re.compile(
     r"(?:<!-- not run: (?P<reason>[^>]+?) -->\n)?"
@@ -60,8 +64,14 @@ def commands(block: Block) -> Iterator[str]:
             yield line
 
 
-def run(block: Block, namespace: dict[str, Any], page: str) -> None:
-    """Run one block, or check what can be checked of one that is not run."""
+def start(line: str) -> None:
+    """Run a command line."""
+    print(f"$ {line}", flush=True)
+    subprocess.run(line.replace("turngym", f"{sys.executable} -m turngym", 1), shell=True, check=True)
+
+
+def run(block: Block, namespace: dict[str, Any], page: str, start: Callable[[str], object] = start) -> None:
+    """Run one block, or check what can be checked of one that is not run; ``start`` runs a command line."""
     if block.title:
         Path(block.title).write_text(block.code, "utf8")
     elif block.reason:
@@ -72,21 +82,30 @@ def run(block: Block, namespace: dict[str, Any], page: str) -> None:
         exec(compile("\n" * block.line + block.code, page, "exec"), namespace)  # so tracebacks show the page's line
     else:
         for line in commands(block):
-            print(f"$ {line}", flush=True)
-            subprocess.run(line.replace("turngym", f"{sys.executable} -m turngym", 1), shell=True, check=True)
+            start(line)
 
 
 def require_options(line: str) -> None:
     """Raise unless the command exists and has every option that a line gives it."""
     words = shlex.split(line, comments=True)
     method = words[words.index("--algorithm") :][:2] if "--algorithm" in words else []  # its settings are options too
-    call = [sys.executable, "-m", "turngym", words[1], *method, "--help-all"]
-    environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
-    text = subprocess.run(call, capture_output=True, text=True, check=True, env=environment, encoding="utf8").stdout
+    text = help_of(words[1], *method)
     options = [word for word in words[2:] if word.startswith("-")]
     missing = [option for option in options if not re.search(rf"[ ,│]{re.escape(option)}[ ,\n]", text)]
     if missing:
         raise SystemExit(f"{line!r}: `turngym {words[1]}` has no {missing[0]}")
+
+
+@functools.cache
+def help_of(*words: str) -> str:
+    """Return the help of a command with all options, in lines that hold the longest name."""
+    from turngym.__main__ import main  # heavy, and few pages need it
+
+    wide = {"COLUMNS": "200", "NO_COLOR": "1"}
+    with mock.patch.dict(os.environ, wide), contextlib.redirect_stdout(io.StringIO()) as text:
+        if main([*words, "--help-all"]):
+            raise SystemExit(f"`turngym {words[0]}` has no help")
+    return text.getvalue()
 
 
 def main(page: str) -> int:

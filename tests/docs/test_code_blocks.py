@@ -1,19 +1,27 @@
 """The code blocks of every page run, in an empty folder."""
 
+import contextlib
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
+from string import Template
 
 import pytest
+import warm
 from chat_servers import Reply, chat_server
 
 ROOT = Path(__file__).parents[2]
+sys.path.append(str(ROOT / "docs" / "generator"))
+import code_blocks  # noqa: E402  # the script of the documentation
+
 PAGES = sorted(
     path for path in (ROOT / "docs").rglob("*.md") if "environments" not in path.parts and "reference" not in path.parts
 )
-WITH_COMMANDS = [each for each in PAGES if "```sh" in each.read_text("utf8")]
-SCRIPT = ROOT / "docs" / "generator" / "code_blocks.py"
+RUN_ELSEWHERE = {"loop.md"}
+"""``test_own_loop.py`` runs all blocks of this page."""
+WITH_COMMANDS = [each for each in PAGES if "```sh" in each.read_text("utf8") and each.name not in RUN_ELSEWHERE]
 
 
 def name(page: Path) -> str:
@@ -21,16 +29,30 @@ def name(page: Path) -> str:
 
 
 def run(page: Path, folder: Path, **variables: str) -> None:
-    call = [sys.executable, "-W", "error", str(SCRIPT), str(page)]
-    done = subprocess.run(
-        call, cwd=folder, capture_output=True, text=True, timeout=600, check=False, env={**os.environ, **variables}
-    )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    """Run a page in an interpreter of its own, or, where there are only commands, each of them in a fork."""
+    found, environment = list(code_blocks.blocks(page.read_text("utf8"))), {**os.environ, **variables}
+    if any(block.language == "python" and not block.title and not block.reason for block in found):
+        call = [sys.executable, "-W", "error", code_blocks.__file__, str(page)]
+        done = subprocess.run(
+            call, cwd=folder, capture_output=True, text=True, timeout=600, check=False, env=environment
+        )
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+        return
+
+    def start(line: str) -> None:
+        words = [Template(word).safe_substitute(variables) for word in shlex.split(line, comments=True)]
+        assert words[0] == "turngym", "other programs need a page with Python"
+        done = warm.run("-m", *words, cwd=folder, env=environment)
+        assert done.returncode == 0, line + done.stdout[-2000:] + done.stderr[-4000:]
+
+    for block in found:
+        with contextlib.chdir(folder):
+            code_blocks.run(block, {}, str(page), start)
 
 
 @pytest.mark.parametrize(
     "page",
-    [each for each in PAGES if "```python" in each.read_text("utf8") and each not in WITH_COMMANDS],
+    [each for each in PAGES if "```python" in (text := each.read_text("utf8")) and "```sh" not in text],
     ids=name,
 )
 def test_the_python_of_a_page_runs(page: Path, tmp_path: Path) -> None:
@@ -55,5 +77,5 @@ def test_a_block_that_fails_fails_its_page(tmp_path: Path) -> None:
 def test_an_option_that_does_not_exist_fails_a_block_that_is_not_run(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("<!-- not run: slow -->\n```sh\nturngym list --jsonn\n```\n", "utf8")
-    with pytest.raises(AssertionError, match="has no --jsonn"):
+    with pytest.raises(SystemExit, match="has no --jsonn"):
         run(page, tmp_path)
