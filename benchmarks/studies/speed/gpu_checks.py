@@ -276,7 +276,7 @@ def command(lease: Lease) -> None:
         words += ["--device", lease.device]
         start = time.perf_counter()
         variables = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        limit = max(20.0, min(150.0, lease.left))
+        limit = max(20.0, lease.left)
         done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=limit, env=variables)
         has_control = (run / "control" / "summary.json").exists()
         last = (done.stderr or done.stdout).strip()[-400:] if done.returncode else None

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from turngym.benchmarks.studies.speed import gpu
+from turngym.benchmarks.studies.speed import gpu, gpu_speed
 from turngym.benchmarks.studies.speed.gpu_lease import Lease
 from turngym.trainers.engine import compiling
 from turngym.trainers.engine.layouts import LAYOUTS
@@ -28,8 +28,9 @@ def rows_of(target: Path, *words: str) -> list[dict[str, Any]]:
 def test_all_pieces_run_on_a_cpu(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Compiled layers are captured here, and run with their kernels as they are."""
-    monkeypatch.setattr(compiling, "_BACKEND", "aot_eager")
+    """Compiled layers are captured here, and run as they are; ``test_compiling.py`` traces their gradients too."""
+    monkeypatch.setattr(compiling, "_BACKEND", "eager")
+    monkeypatch.setattr(gpu_speed, "_ROLLOUTS", ((8, 3, 0), (16, 2, 8)))
     sizes = ["--rows", "4", "--length", "128", "--updates", "1", "--new-tokens", "4", "--seconds", "1200"]
     found = rows_of(tmp_path / "gpu.json", *sizes)
     assert {row["piece"] for row in found} == set(gpu.PIECES)
