@@ -47,6 +47,7 @@ COMMANDS = {
     "export-model": "Export the trained model of a run for transformers or peft.",
     "label-progress": "Label every turn of recorded episodes with its progress, from the solved ones.",
     "fit-reward": "Fit a reward model to recorded episodes, for training or best-of-n.",
+    "launch": "Write the file that runs a command on a cluster: Slurm, SkyPilot, Kubernetes, Docker.",
     "clean": "List or delete caches and temporary folders; runs and results stay.",
     "completion": "Print the script that completes commands and options in bash, zsh or fish.",
 }

@@ -48,6 +48,7 @@ LINES: Mapping[str, Mapping[str, str]] = {
         "run-dir": "run",
     },
     "study": {"action": "list", "plan": "."},
+    "launch": {"to": "docker", "command": "list"},
     "export-model": {"run": RUN, "to": "exported"},
     "clean": {},
     "completion": {"shell": "bash"},

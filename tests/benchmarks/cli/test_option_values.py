@@ -31,10 +31,17 @@ ANY_TEXTS = ["", "zzz", "empty.py:Zzz", "hf:folder", "zzz=zzz", LONG, "/proc/sel
 NEW_FOLDER = frozenset(["zzz", "folder"])
 """An empty folder is as good as none."""
 
+_WORDS = frozenset(["zzz", "empty", "text", "folder", "nonsense", "dangling"])
 ACCEPTED: Mapping[tuple[str, str], tuple[str, frozenset[str]]] = {
     ("play", "from"): ("the start of the episode", frozenset([""])),
     ("play", "save"): ("a new file, also behind a link", frozenset(["zzz", "dangling"])),
     ("new-env", "folder"): ("files are added to it", frozenset(["", "zzz", "folder", "nonsense"])),
+    ("launch", "out"): ("a new file, also behind a link", frozenset(["zzz", "dangling"])),
+    ("launch", "setup"): ("any line of shell", ANY),
+    ("launch", "image"): ("any name", ANY),
+    ("launch", "volume"): ("any name", ANY),
+    ("launch", "gpu"): ("the cluster's name", _WORDS | {""}),
+    ("launch", "name"): ("a name of a job", _WORDS),
     ("eval", "from"): ("the starts of the episodes", frozenset([""])),
     ("eval", "out"): ("a new folder", NEW_FOLDER),
     ("rescore", "judge"): ("that of the evaluation", frozenset([""])),
