@@ -74,6 +74,7 @@ class ClipCov(Modifier[ClipCovConfig]):
     """No gradient for a few tokens of high covariance, on another method."""
 
     Config: ClassVar[type[ClipCovConfig]] = ClipCovConfig
+    needs_advantages: ClassVar[bool] = True
     _iteration = 0
 
     @property

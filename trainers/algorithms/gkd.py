@@ -50,6 +50,11 @@ class DivergenceMethod(TaughtMethod[GKDConfigT]):
     """A method that minimises a divergence from the teacher over the vocabulary."""
 
     @property
+    def reads_advantages(self) -> bool:
+        """False: the divergence is the only signal."""
+        return False
+
+    @property
     def divergence(self) -> Divergence:
         """The divergence of the settings."""
         return Divergence(self.config.beta, self.config.top, self.config.top_of, self.config.tail)

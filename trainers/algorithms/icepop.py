@@ -55,6 +55,7 @@ class IcePop(SamplerCorrection[IcePopConfig]):
     """Importance weights inside a range, and a mask outside of it, on another method."""
 
     Config: ClassVar[type[IcePopConfig]] = IcePopConfig
+    needs_advantages: ClassVar[bool] = True
     label: ClassVar[str] = "icepop"
 
     def correction(self, gaps: Tensor, table: TurnTable) -> Correction:

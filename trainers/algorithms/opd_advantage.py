@@ -44,6 +44,7 @@ class OPDAdvantage(Modifier[OPDAdvantageConfig]):
     """On-policy distillation as an advantage on another method."""
 
     Config: ClassVar[type[OPDAdvantageConfig]] = OPDAdvantageConfig
+    needs_advantages: ClassVar[bool] = True
 
     @property
     def needs(self) -> frozenset[Need]:

@@ -33,6 +33,7 @@ class OPSM(Modifier[OPSMConfig]):
     """Masks of bad turns that the policy has left, on another method."""
 
     Config: ClassVar[type[OPSMConfig]] = OPSMConfig
+    needs_advantages: ClassVar[bool] = True
 
     @property
     def changes_policy_loss(self) -> bool:

@@ -51,6 +51,11 @@ class SDPO(OutcomeMethod[SDPOConfig]):
         """Groups and the teacher's log-probabilities, and what the policy loss needs."""
         return super().needs | {Need.TEACHER_LOGPROBS}
 
+    @property
+    def reads_advantages(self) -> bool:
+        """True if the clipped policy loss has a weight."""
+        return self.config.weight < 1
+
     def credit(self, table: TurnTable) -> Credit:
         """Assign each token its episode's advantage in the group, and hand on the teacher's log-probability."""
         credit = group_credit(table, episode_advantages(table, self.config, scale_by_std=True), self.config)

@@ -43,6 +43,7 @@ class TIS(SamplerCorrection[TISConfig]):
     """Truncated importance sampling on another method."""
 
     Config: ClassVar[type[TISConfig]] = TISConfig
+    needs_advantages: ClassVar[bool] = True
     label: ClassVar[str] = "tis"
 
     def correction(self, gaps: Tensor, table: TurnTable) -> Correction:

@@ -173,3 +173,15 @@ def test_vespo_is_its_own_ratio_and_weight() -> None:
         build("grpo+vespo+turn_is")
     with pytest.raises(ConfigError, match="weighs samples against the sampler already"):
         build("grpo+vespo+tis")
+
+
+@pytest.mark.parametrize("base", ["gkd", "sdft", "sdpo", "gkd+mis"])
+@pytest.mark.parametrize("modifier", ["tis", "icepop", "opsm", "clip_cov", "opd_advantage"])
+def test_what_works_through_advantages_needs_a_loss_that_reads_them(base: str, modifier: str) -> None:
+    method = base.partition("+")[0].upper()
+    with pytest.raises(ConfigError, match=f"works through advantages, which the loss of {method} does not read"):
+        build(f"{base}+{modifier}")
+
+
+def test_a_blended_loss_reads_advantages() -> None:
+    assert isinstance(build("sdpo+tis", {"sdpo": {"weight": 0.5}}), PolicyMethod)

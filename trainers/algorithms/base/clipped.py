@@ -144,6 +144,11 @@ class PolicyMethod(Algorithm[ConfigT]):
         return False
 
     @property
+    def reads_advantages(self) -> bool:
+        """True if the loss depends on the advantages."""
+        return True
+
+    @property
     def changes_policy_loss(self) -> bool:
         """True if a modifier has changed the policy loss or what it is computed from."""
         return False

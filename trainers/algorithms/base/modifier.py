@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError
@@ -41,8 +41,11 @@ class Modifier(PolicyMethod[ConfigT]):
         base: The method that it changes.
 
     Raises:
-        ConfigError: The base is no policy method.
+        ConfigError: The base is no policy method, or the modifier would change nothing about it.
     """
+
+    needs_advantages: ClassVar[bool] = False
+    """Whether it works, in part at least, through the advantages of the base."""
 
     def __init__(self, config: ConfigT, base: Algorithm[Any]) -> None:
         super().__init__(config)
@@ -52,6 +55,11 @@ class Modifier(PolicyMethod[ConfigT]):
                 "Compose it with a method such as ppo or grpo."
             )
         self.base: PolicyMethod[Any] = base
+        if self.needs_advantages and not base.reads_advantages:
+            raise ConfigError(
+                f"{type(self).__name__} works through advantages, which the loss of {type(self.innermost).__name__} "
+                "does not read: leave it out, or take a base such as grpo."
+            )
 
     @property
     def innermost(self) -> Algorithm[Any]:
@@ -95,6 +103,11 @@ class Modifier(PolicyMethod[ConfigT]):
     def weighs_sampler(self) -> bool:
         """Loss of the base method."""
         return self.base.weighs_sampler
+
+    @property
+    def reads_advantages(self) -> bool:
+        """Loss of the base method."""
+        return self.base.reads_advantages
 
     @property
     def changes_policy_loss(self) -> bool:
