@@ -66,13 +66,20 @@ def action_chances(
         for action in choice.actions:
             ids = (*encoder.encode_one(write(action), "marks"), end)
             rows.append((choice.prompt_ids, ids[:max_new_tokens]))
-    logprobs = iter(_sequence_logprobs(model, rows, temperature))
+    logprobs = iter(sequence_logprobs(model, rows, temperature))
     return [{action: float(next(logprobs).exp()) for action in choice.actions} for choice in choices]
 
 
-def _sequence_logprobs(
-    model: LanguageModel, rows: Sequence[tuple[tuple[int, ...], tuple[int, ...]]], temperature: float
+def sequence_logprobs(
+    model: LanguageModel, rows: Sequence[tuple[tuple[int, ...], tuple[int, ...]]], temperature: float = 1.0
 ) -> list[torch.Tensor]:
+    """Return the log-probability of each completion, as a scalar that can be differentiated.
+
+    Args:
+        model: The model.
+        rows: Token ids of prompt and completion.
+        temperature: The sampler's temperature.
+    """
     longest = max((len(prompt) + len(ids) for prompt, ids in rows), default=0)
     device = model.network.device
     padded = torch.tensor([(*p, *ids) + (0,) * (longest - len(p) - len(ids)) for p, ids in rows], device=device)

@@ -164,7 +164,11 @@ class GameTree:
         return found
 
 
-def game_tree(game: Game, most_nodes: int = MOST_NODES) -> GameTree:
+Choose: TypeAlias = Callable[[int, tuple[str, ...]], tuple[str, ...]]
+"""From seat and legal actions (none where any text will do) to the actions to consider."""
+
+
+def game_tree(game: Game, most_nodes: int = MOST_NODES, choose: Choose | None = None) -> GameTree:
     """Return the extensive form of a game.
 
     Information sets are named by the game's anchors, which must remember what the seat has known and done (perfect
@@ -173,6 +177,7 @@ def game_tree(game: Game, most_nodes: int = MOST_NODES) -> GameTree:
     Args:
         game: The rules. All randomness must be draws that :class:`.chance.EveryDraw` supports.
         most_nodes: Largest number of histories.
+        choose: Restricts the actions, to a few sentences for example; by default all legal ones are considered.
 
     Raises:
         ConfigError: The game has more histories, other draws, actions in free text, or anchors without perfect recall.
@@ -182,7 +187,7 @@ def game_tree(game: Game, most_nodes: int = MOST_NODES) -> GameTree:
     >>> len(tree.parent), len(tree.sets), tree.sets[0].name, tree.sets[0].actions
     (55, 12, 'J', ('check', 'bet'))
     """
-    return _Builder(game, most_nodes).tree()
+    return _Builder(game, most_nodes, choose or (lambda seat, legal: legal)).tree()
 
 
 class _Node(NamedTuple):
@@ -208,6 +213,7 @@ _Outcomes: TypeAlias = "list[tuple[float, _Node]]"
 class _Builder:
     game: Game
     most_nodes: int
+    choose: Choose
     draws: EveryDraw = field(default_factory=EveryDraw)
     events: list[tuple[int, int, float, int]] = field(default_factory=list)
     """Parent, slot, chance and mover of each history."""
@@ -304,15 +310,14 @@ class _Builder:
     def _set(self, node: int, seat: int, at: _Node) -> int:
         """Return the information set of a seat that decides, new or known."""
         name, last = self.game.anchor(seat), at.last[seat]
-        known = self.index.get((seat, name))
+        known, actions = self.index.get((seat, name)), self.choose(seat, self.game.legal_actions(seat))
         if known is not None:
-            if self.before[known] != last or self.sets[known].actions != self.game.legal_actions(seat):
+            if self.before[known] != last or self.sets[known].actions != actions:
                 raise ConfigError(
                     f"the anchor {name!r} of {self.game.name} stands for histories that the seat can tell apart: it "
                     "needs anchors with perfect recall."
                 )
             return known
-        actions = self.game.legal_actions(seat)
         if not actions:
             raise ConfigError(f"{self.game.name} takes free text at {name!r}, whose actions cannot be enumerated.")
         number = len(self.sets)
