@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import algorithm_batches
 import torch
 from safetensors.torch import save_file
 from small import small_model
@@ -60,7 +61,11 @@ ONE_GROUP, ALL_FAULTY, RESUMED = "one group", "all faulty", "resumed"
 JOURNALED, REWARDED = "journaled", "rewarded"
 LAUNCHERS_SIGNAL = 3.0
 """Seconds in which a launcher misses a rank; its signal ends nothing even if it comes later."""
-METHODS = sorted(ALGORITHMS)
+METHODS = {
+    "float64": sorted(ALGORITHMS),
+    "float32": sorted({kind.__mro__[1]: name for name, kind in sorted(ALGORITHMS.items(), reverse=True)}.values()),
+}
+"""Roundings of float32 do not depend on a method, so that there is one of each base class."""
 
 
 class ExactNorm(nn.Module):
@@ -172,10 +177,11 @@ def train(
 
 
 def train_all(ranks: Ranks, folder: Path) -> None:
-    """Train with every method in both precisions, and the awkward cases."""
-    for method in METHODS:
-        for name, dtype in DTYPES.items():
-            iterations = CONFIG.iterations if dtype is torch.float64 else 1
+    """Train with every method, for longer where another one trains in another way, and the awkward cases."""
+    longer = {*algorithm_batches.METHODS, *OPTIONS}
+    for name, dtype in DTYPES.items():
+        for method in METHODS[name]:
+            iterations = CONFIG.iterations if name == "float64" and method in longer else 1
             _kept(ranks, folder, f"{method}-{name}", replace(config_of(method), iterations=iterations), dtype)
     one = replace(CONFIG, rollout=replace(CONFIG.rollout, groups=1), update=replace(CONFIG.update, minibatches=1))
     _kept(ranks, folder, ONE_GROUP, replace(one, algorithm="ppo"), torch.float64)

@@ -44,7 +44,7 @@ def start(words: Sequence[str], size: int = 2, **variables: str) -> list[subproc
     return found
 
 
-def wait(processes: Sequence[subprocess.Popen[str]], timeout: float = 240.0) -> list[Ended]:
+def wait(processes: Sequence[subprocess.Popen[str]], timeout: float = 900.0) -> list[Ended]:
     """Wait until every rank has ended; none is left behind."""
     found = []
     try:
@@ -58,7 +58,7 @@ def wait(processes: Sequence[subprocess.Popen[str]], timeout: float = 240.0) -> 
     return found
 
 
-def torchrun(words: Sequence[str], size: int = 2, timeout: float = 240.0, **variables: str) -> Ended:
+def torchrun(words: Sequence[str], size: int = 2, timeout: float = 900.0, **variables: str) -> Ended:
     """Run ``torchrun WORDS``, which ends all ranks when one has died, and wait for it."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(size), *words]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", **variables}
@@ -66,6 +66,6 @@ def torchrun(words: Sequence[str], size: int = 2, timeout: float = 240.0, **vari
     return Ended(done.returncode, done.stdout, done.stderr)
 
 
-def run(words: Sequence[str], size: int = 2, timeout: float = 240.0, **variables: str) -> list[Ended]:
+def run(words: Sequence[str], size: int = 2, timeout: float = 900.0, **variables: str) -> list[Ended]:
     """Run ``python WORDS`` once for each rank and wait for all of them."""
     return wait(start(words, size, **variables), timeout)

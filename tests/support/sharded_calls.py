@@ -15,17 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import rank_methods
 import torch
-from algorithm_batches import VARIANTS, made
+from algorithm_batches import METHODS, VARIANTS, made
 from layout_batches import exact_norms, token_episodes, wide_model
 from rank_methods import CONFIG as RUN
-from rank_methods import train
+from rank_methods import DTYPES, train
 from torch import Tensor
 from torch.distributed.tensor import DTensor
 
 from turngym.agents.models.loading import LanguageModel, set_format
 from turngym.agents.trajectory import Trajectory
-from turngym.trainers.algorithms import ALGORITHMS
 from turngym.trainers.core.algorithm import Algorithm, LossInputs, LossOutput
 from turngym.trainers.core.rows import Read, Row
 from turngym.trainers.core.update_config import UpdateConfig
@@ -43,6 +43,7 @@ from turngym.trainers.loop.checkpoints.pieces import divided_tensors
 from turngym.trainers.loop.tasks.task import EnvTask
 from turngym.trainers.records.run_folder import RunFolder
 
+COMPARED = {"float64": METHODS, "float32": rank_methods.METHODS["float32"]}
 CONFIG: Mapping[str, Any] = {"learning_rate": 1e-2, "max_grad_norm": 0.5, "max_micro_batch_tokens": 200}
 
 
@@ -104,11 +105,11 @@ def compared(
     }
 
 
-def methods(ranks: Ranks, kind: torch.dtype) -> dict[str, Any]:
-    """Every registered method, and one whose probes always count."""
-    model, episodes = model_and_episodes(kind)
+def methods(ranks: Ranks, kind: str) -> dict[str, Any]:
+    """A method of each way of training, or in float32 of each base class; one has probes that always count."""
+    model, episodes = model_and_episodes(DTYPES[kind])
     VARIANTS["s_ppo"] = ("s_ppo", {"s_ppo": {"trigger": 0.0}})
-    return {name: compared(model, episodes, name, ranks) for name in ALGORITHMS}
+    return {name: compared(model, episodes, name, ranks) for name in COMPARED[kind]}
 
 
 def model_and_episodes(kind: torch.dtype = torch.float32) -> tuple[LanguageModel, list[Trajectory]]:
@@ -378,8 +379,8 @@ def _said(call: Callable[[], object]) -> str:
 
 
 CALLS: dict[str, Callable[[Ranks], Any]] = {
-    "float64": lambda ranks: methods(ranks, torch.float64),
-    "float32": lambda ranks: methods(ranks, torch.float32),
+    "float64": lambda ranks: methods(ranks, "float64"),
+    "float32": lambda ranks: methods(ranks, "float32"),
     "ways": ways,
     "resumes": resumes,
     "no room": no_room,

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from algorithm_batches import METHODS
 from layout_batches import exact_norms, token_episodes, wide_model
-from rank_methods import METHODS, OPTIONS
+from rank_methods import OPTIONS
 from simulated_device import SimulatedTensor, device, waits
 from small import group_specs, play, small_model
 
