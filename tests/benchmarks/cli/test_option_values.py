@@ -55,6 +55,7 @@ ACCEPTED: Mapping[tuple[str, str], tuple[str, frozenset[str]]] = {
     ("tournament", "players"): ("those of the game", frozenset([""])),
     ("tournament", "anchor"): ("none", frozenset([""])),
     ("tournament", "out"): ("a new folder", NEW_FOLDER),
+    ("solve", "out"): ("a new file, also behind a link", frozenset(["zzz", "dangling"])),
     ("serve-search", "token"): ("any text", ANY),
     ("serve-env", "token"): ("any text", ANY),
     ("serve-model", "token"): ("any text", ANY),

@@ -1,0 +1,98 @@
+"""``turngym solve``: an equilibrium of a small game, as a file that plays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+from tyro.conf import Positional
+
+from turngym.benchmarks.cli.options.parsing import Pairs, key_values, parse
+from turngym.envs.multiagent.equilibria import TabularPolicy, evaluate_policy, game_tree, make_solver
+from turngym.envs.multiagent.registration import make_game
+from turngym.errors import ConfigError
+from turngym.terminal.console import Console
+from turngym.terminal.interrupted import INTERRUPTED
+from turngym.terminal.output import print_json
+
+USES_OWN_MODULES = True
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Solve a small game and print how exploitable the policy is.
+
+    The game is enumerated through its own rules; it needs anchors with perfect recall and few outcomes of chance. An
+    interrupted command reports and writes the policy so far.
+
+    Args:
+        game: Id of the game, `module:Class` or `path/to/file.py:Class`.
+        solver: Counterfactual regret minimisation: plain, CFR+, discounted, or with external or outcome sampling.
+        iterations: Number of iterations.
+        seed: Seed of the solvers that sample.
+        option: Option of the game, such as faces=3.
+        out: New JSON file for the policy; `tabular:FILE` plays it in tournaments and as an opponent.
+        json: Print the results as JSON.
+    """
+
+    game: Positional[str]
+    solver: Literal["cfr", "cfr+", "dcfr", "external", "outcome"] = "cfr+"
+    iterations: int = 1000
+    seed: int = 0
+    option: Pairs = ()
+    out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
+    json: bool = False
+
+
+def main(argv: Sequence[str]) -> int:
+    """Solve the game, print what was found, and write the policy."""
+    arguments = parse(Arguments, argv, "solve")
+    if arguments.iterations < 1 or arguments.seed < 0:
+        raise ConfigError(
+            f"--iterations must be at least 1 and --seed at least 0, got {arguments.iterations} and {arguments.seed}."
+        )
+    if arguments.out is not None and arguments.out.exists():
+        raise ConfigError(f"{arguments.out} exists already: pass another file as --out.")
+    game = make_game(arguments.game, **key_values(arguments.option, "--option"))
+    tree = game_tree(game)
+    solver, done = make_solver(arguments.solver, tree, arguments.seed), 0
+    with suppress(KeyboardInterrupt):
+        while done < arguments.iterations:
+            solver.step()
+            done += 1
+    policy = solver.average()
+    result = evaluate_policy(tree, policy)
+    found = {
+        "game": arguments.game,
+        "solver": arguments.solver,
+        "iterations": done,
+        "histories": len(tree.parent),
+        "information_sets": len(tree.sets),
+        "exploitability": result.exploitability,
+        "values": list(result.values),
+        "best_responses": list(result.best),
+    }
+    if arguments.out is not None:
+        TabularPolicy(game.name, tree.table(policy), game.settings, found).save(arguments.out)
+    _print(found, arguments)
+    return 0 if done == arguments.iterations else INTERRUPTED
+
+
+def _print(found: dict[str, Any], arguments: Arguments) -> None:
+    if arguments.json:
+        print_json(found)
+        return
+    console = Console(highlight=False)
+    console.print(
+        f"{found['game']}: {found['histories']:,} histories, {found['information_sets']:,} information sets\n"
+        f"{found['iterations']:,} iterations of {found['solver']}: exploitability {found['exploitability']:.6f}",
+        markup=False,
+    )
+    for seat, (value, best) in enumerate(zip(found["values"], found["best_responses"], strict=True)):
+        console.print(f"player_{seat}: value {value:+.6f}, best response {best:+.6f}", markup=False)
+    if arguments.out is not None:
+        console.print(f"written to {arguments.out}", markup=False, soft_wrap=True)

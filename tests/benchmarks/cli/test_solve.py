@@ -1,0 +1,65 @@
+"""``turngym solve``: results, the file, and wrong arguments."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from turngym.benchmarks.cli import solve
+from turngym.benchmarks.cli.solve import main
+from turngym.envs.multiagent import make_game, make_player
+from turngym.envs.multiagent.equilibria import CFR, SOLVERS, evaluate_policy, game_tree
+from turngym.errors import ConfigError
+
+KUHN = "turngym/KuhnPoker-v0"
+
+
+def test_a_game_is_solved_and_its_file_plays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "policy.json"
+    assert main([KUHN, "--iterations", "100", "--out", str(file)]) == 0
+    shown = capsys.readouterr().out
+    assert "55 histories, 12 information sets" in shown and "exploitability 0.001194" in shown
+    game = make_game(KUHN)
+    player, tree = make_player(f"tabular:{file}", game), game_tree(game)
+    policy = tree.policy(player.policy.table)  # type: ignore[attr-defined]
+    assert evaluate_policy(tree, policy).exploitability == pytest.approx(0.001194, abs=1e-6)
+
+
+@pytest.mark.parametrize("solver", sorted(SOLVERS))
+def test_every_solver_has_its_name(solver: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([KUHN, "--solver", solver, "--iterations", "2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["solver"] == solver and found["iterations"] == 2 and len(found["values"]) == 2
+
+
+def test_an_interrupted_command_writes_the_policy_so_far(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted(CFR):
+        def step(self) -> None:
+            if self.iteration == 3:
+                raise KeyboardInterrupt
+            super().step()
+
+    monkeypatch.setattr(solve, "make_solver", lambda name, tree, seed: Interrupted(tree))
+    file = tmp_path / "policy.json"
+    assert main([KUHN, "--out", str(file)]) == 130
+    assert json.loads(file.read_text())["about"]["iterations"] == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--iterations", "0"], "--iterations must be at least 1"),
+        (["--option", "hands=2"], "perfect recall"),
+        (["--option", "hnds=2"], "Did you mean 'hands'"),
+    ],
+)
+def test_wrong_arguments_are_refused(arguments: list[str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        main([KUHN, *arguments])
+
+
+def test_a_file_is_never_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "policy.json").write_text("mine")
+    with pytest.raises(ConfigError, match="exists already"):
+        main([KUHN, "--out", str(tmp_path / "policy.json")])
+    assert (tmp_path / "policy.json").read_text() == "mine"
