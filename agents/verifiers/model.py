@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import math
 import re
+from collections.abc import Sequence
 
 from turngym.agents.chat import Ask, ChatModel, Message
 from turngym.agents.chat_client.agent import ServerAgent
@@ -69,7 +70,7 @@ class ModelVerifier:
         Texts stand between marks that depend on all of them, so that none can pretend to be another one.
         """
         seen = [(turn.observation, turn.completion or turn.action) for turn in trajectory.turns]
-        mark = _mark([text for pair in seen for text in pair] + [trajectory.final_observation])
+        mark = foreign_mark([text for pair in seen for text in pair] + [trajectory.final_observation])
         turns = [f"Seen:\n{mark}\n{saw}\n{mark}\nAnswered:\n{mark}\n{said}\n{mark}" for saw, said in seen]
         task = Message("system", _TASK + _EVIDENCE.format(mark=mark))
         for first in range(len(turns) + 1):
@@ -82,7 +83,7 @@ class ModelVerifier:
         return messages
 
 
-def _mark(texts: list[str]) -> str:
+def foreign_mark(texts: Sequence[str]) -> str:
     """Return a line that nobody who writes one of the texts can foresee."""
     return "=====" + hashlib.sha256("\0".join(texts).encode("utf8", "replace")).hexdigest()[:16]
 
@@ -117,12 +118,30 @@ def make(argument: str, settings: AgentSettings, agent: Agent) -> ModelVerifier:
         ConfigError: It uses no language model.
     """
     if argument:
-        found: object = make_agent(argument, _settings_of_judge(argument, settings))
-    else:
-        found = agent.conductor.model if isinstance(agent, StyledAgent) else agent
+        return ModelVerifier(judge_of(argument, settings))
+    found = agent.conductor.model if isinstance(agent, StyledAgent) else agent
     if not isinstance(found, ChatModel):
-        raise ConfigError(
-            f"the verifier 'model' needs a language model, {type(found).__name__} asks none: write "
-            "model:openai:MODEL@URL or model:hf:PATH."
-        )
+        raise _no_model(found)
     return ModelVerifier(found)
+
+
+def judge_of(argument: str, settings: AgentSettings) -> ChatModel:
+    """Return the language model of an agent, with greedy decoding.
+
+    Args:
+        argument: The agent, such as ``openai:MODEL@URL``.
+        settings: Settings of the agent.
+
+    Raises:
+        ConfigError: It uses no language model.
+    """
+    found = make_agent(argument, _settings_of_judge(argument, settings))
+    if not isinstance(found, ChatModel):
+        raise _no_model(found)
+    return found
+
+
+def _no_model(found: object) -> ConfigError:
+    return ConfigError(
+        f"a judge needs a language model, {type(found).__name__} asks none: write openai:MODEL@URL or hf:PATH."
+    )

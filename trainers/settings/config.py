@@ -67,7 +67,7 @@ class TrainConfig(Options):
             ``grpo+epo``.
         algorithm_options: Non-default settings of each part of the algorithm.
         reward_model: Reward model with its options: ``progrm``, ``spa:path=FOLDER``, ``milestones`` or
-            ``otc:most_calls=8``; empty for the environment's rewards only.
+            ``ruler:judge=openai:MODEL@URL``; empty for the environment's rewards only.
         teacher: Teacher, for methods that learn from one: a model folder or Hub name with the policy's tokenizer,
             ``base`` (the policy before training), ``ema`` (its moving average) or ``policy`` (itself).
         teacher_prompt: Text shown to the teacher before the policy's prompts: ``sibling`` (another episode of the group

@@ -90,7 +90,7 @@ class RewardedTask(WrappedTask[TaskSource]):
 
     def metrics(self) -> Mapping[str, float]:
         """Return metrics of the reward model since the last call."""
-        found, self._metrics = self._metrics, {}
+        found, self._metrics = {**self._metrics, **self.model.metrics()}, {}
         return {**self.task.metrics(), **{f"reward_model/{name}": value for name, value in found.items()}}
 
     def sampling_model(self, model: LanguageModel) -> LanguageModel:

@@ -68,6 +68,10 @@ class RewardModel(ABC, Generic[ConfigT]):
         """Return how good a whole attempt looks, given no rewards and outcome; NaN if it cannot tell."""
         return math.nan
 
+    def metrics(self) -> dict[str, float]:
+        """Return figures since the last call, by name."""
+        return {}
+
     # Trainable ones.
 
     def fit(self, trajectories: Sequence[Trajectory], seed: int = 0) -> dict[str, float]:
