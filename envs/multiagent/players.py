@@ -100,7 +100,7 @@ def make_player(name: str, game: Game) -> Player:
     """Return a new player, one of the game's own or one that plays every game.
 
     Args:
-        name: A name of ``game.players``, ``name`` or ``name:argument`` of :data:`PLAYERS`, or ``"module:Class"`` or
+        name: ``name`` or ``name:argument`` of ``game.players`` or :data:`PLAYERS`, or ``"module:Class"`` or
             ``"path/to/file.py:Class"`` for a custom player.
         game: The game to play.
 
@@ -109,11 +109,11 @@ def make_player(name: str, game: Game) -> Player:
         ConfigError: It is no player, or one that cannot be made without options.
     """
     own: Mapping[str, str] = game.players
-    if name in own:
-        return _load(own[name])
     prefix, colon, argument = name.partition(":")
+    if prefix in own:
+        return _load(own[prefix], argument, game)
     if colon and prefix not in PLAYERS:
-        return _load(name)
+        return _load(name, "", game)
     try:
         kind = PLAYERS[prefix]
     except UnknownName as error:
@@ -122,11 +122,11 @@ def make_player(name: str, game: Game) -> Player:
     return kind.from_argument(argument, game)
 
 
-def _load(path: str) -> Player:
+def _load(path: str, argument: str, game: Game) -> Player:
     """Import the class that ``"module:Class"`` names, and return a new player of it."""
     found = class_at(path, Player)  # type: ignore[type-abstract]  # the base of what is looked for
     try:
-        return found()
+        return found.from_argument(argument, game)
     except TypeError:
         try:
             inspect.signature(found).bind()

@@ -13,7 +13,7 @@ from turngym.benchmarks.studies.checks.no_skill import LEVEL, PLAYERS, compare_a
 SLOW = ("Code", "MathPython", "Search", "Web", "ScienceWorld", "TextWorld", "ALFWorld", "Household", "MiniWoB")
 """Worlds that need seconds to start, which the study plays."""
 ADAPTERS = (
-    *("BabyAI", "BrowserGym", "Desktop", "GEM", "Gymnasium", "Harbor", "Jericho", "OpenEnv"),
+    *("BabyAI", "BrowserGym", "Desktop", "GEM", "Gymnasium", "Harbor", "Jericho", "OpenEnv", "OpenSpiel"),
     *("ReasoningGym", "TextArena"),
 )
 IDS = sorted(

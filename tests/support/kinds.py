@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+from turngym.envs.multiagent import GAMES
 from turngym.envs.registration import games, specs
 
 
@@ -15,3 +16,8 @@ def kinds() -> dict[str, str]:
         game = games().get(spec.kwargs.get("game", ""))
         first.setdefault(game.entry_point if game else spec.entry_point, env_id)
     return {env_id: kind for kind, env_id in first.items()}
+
+
+def games_without_packages() -> list[str]:
+    """Return the ids of the games that need no further package."""
+    return sorted(game_id for game_id, spec in GAMES.items() if not spec.extra)

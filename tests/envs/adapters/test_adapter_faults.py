@@ -180,6 +180,7 @@ def test_options_of_another_kind_are_refused_in_words(options: dict[str, Any]) -
         ("GEM", "gem", "gem-llm", "gem"),
         ("TextArena", "textarena", "textarena", "textarena"),
         ("ReasoningGym", "reasoning_gym", "reasoning-gym", "reasoning"),
+        ("OpenSpielSeat", "pyspiel", "open-spiel", "openspiel"),
     ],
 )
 def test_what_is_not_installed_is_named_together_with_the_way_out(

@@ -7,14 +7,17 @@ from typing import Any
 
 import gymnasium
 import pytest
+from kinds import games_without_packages
 from toy_games import Coins, Spies
 
-from turngym.envs.multiagent import GAMES, Table, make_game
+from turngym.envs.multiagent import Table, make_game
 from turngym.envs.multiagent.hosted import begin_game
 from turngym.envs.seat import SeatEnv
 from turngym.seeding import stream
 
-SEAT_IDS = sorted(game_id.replace("-v", "Seat-v") for game_id in GAMES if game_id.startswith("turngym/"))
+SEAT_IDS = sorted(
+    game_id.replace("-v", "Seat-v") for game_id in games_without_packages() if game_id.startswith("turngym/")
+)
 
 
 def played(env: gymnasium.Env[Any, str], seed: int, text: str) -> dict[str, Any]:
@@ -37,7 +40,7 @@ def test_an_agent_that_writes_nothing_to_the_point_never_wins() -> None:
 
 def test_a_forfeit_pays_no_more_than_the_worst_legal_end() -> None:
     """From any moment of a game: what the seat has by then and gets for the forfeit, against legal play to the end."""
-    for game_id in sorted(GAMES):
+    for game_id in games_without_packages():
         table, draw = Table(make_game(game_id)), stream("forfeits", game_id)
         for seed in range(3):
             begin_game(table, seed)
@@ -69,7 +72,7 @@ def play_out(table: Table, draw: Any) -> None:
 
 
 def test_every_seat_is_told_what_becomes_of_invalid_answers() -> None:
-    for game_id in sorted(GAMES):
+    for game_id in games_without_packages():
         for retries, words in ((0, "you forfeit the game"), (1, "asked again once"), (3, "asked again up to 3 times")):
             table = Table(make_game(game_id), retries=retries)
             begin_game(table, 0)

@@ -5,15 +5,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from kinds import games_without_packages
 from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, render_test, seed_test
 from pettingzoo.utils.conversions import turn_based_aec_to_parallel
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 from table_views import play_aec, play_parallel, play_seat, play_vector
 
-from turngym.envs.multiagent import GAMES, make_aec, make_game, make_parallel, make_player
+from turngym.envs.multiagent import make_aec, make_game, make_parallel, make_player
 
 TOYS = ("toy_games:Secret", "toy_games:Coins", "toy_games:Spies")
-IDS = sorted(GAMES) + list(TOYS)
+IDS = games_without_packages() + list(TOYS)
 SIMULTANEOUS = [game_id for game_id in IDS if make_game(game_id).is_simultaneous]
 
 
