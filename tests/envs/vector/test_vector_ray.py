@@ -38,7 +38,7 @@ def transcript(vector: TextVectorEnv, turns: int) -> str:
     return repr(seen)
 
 
-@pytest.mark.parametrize(("num_workers", "mode"), [(1, "next_step"), (2, "same_step"), (5, "next_step")])
+@pytest.mark.parametrize(("num_workers", "mode"), [(1, "next_step"), (3, "same_step")])
 def test_transcripts_equal_those_of_one_process(make: Make, num_workers: int, mode: str) -> None:
     games = [f"turngym/{game}-v0" for game in ("Sokoban", "FrozenLake", "GuessTheNumber", "TowerOfHanoi")] * 2
     vector = make(8, games, num_workers=num_workers, autoreset_mode=mode)
@@ -111,7 +111,7 @@ def test_a_vector_starts_and_ends_a_ray_of_its_own(cluster: Any) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        timeout=120,
+        timeout=900,
     ).stdout.splitlines()
     address, num_nodes = lines[0].split()
     assert address != cluster.address and num_nodes == "1"

@@ -112,11 +112,11 @@ def test_an_operation_that_takes_its_actor_down_twice_is_a_fault(make: Make) -> 
 def test_a_lost_node_costs_no_episode(cluster: Any, make: Make) -> None:
     """Its raylet is killed in mid-episode; what ran there goes on elsewhere, byte-equal."""
     node = cluster.add_node(**NODE)
-    vector, whole = make(6, num_workers=6), twin(make, 6)
+    vector, whole = make(4, num_workers=4), twin(make, 4)
     seen = []
     for each in (vector, whole):
         each.reset(seed=3)
-        each.step(["up"] * 6)
+        each.step(["up"] * 4)
         if each is vector:
             lost = [pid for place, pid in actors(each) if place == node.node_id]
             num_lost = len(lost)
@@ -124,7 +124,7 @@ def test_a_lost_node_costs_no_episode(cluster: Any, make: Make) -> None:
             lost = [each for pid in lost for each in descendants(pid)]
             cluster.remove_node(node, allow_graceful=False)
             assert_gone(lost)
-        seen.append([each.step(["down"] * 6)[0], each.step(["up"] * 6)[0]])
+        seen.append([each.step(["down"] * 4)[0], each.step(["up"] * 4)[0]])
     assert seen[0] == seen[1]
     assert vector.stats()["faults"] == {} and vector.stats()["workers_replaced"] >= num_lost
     assert {place for place, _ in actors(vector)} == {each.node_id for each in cluster.list_all_nodes()}
