@@ -164,7 +164,7 @@ def test_it_measures_every_side_and_writes_every_cell(tmp_path: Path) -> None:
     target = tmp_path / "found.json"
     command = [sys.executable, str(SIDES.parent / "env_vs_peers.py"), "--seconds", "0.05", "--repeats", "2"]
     command += ["--games", "TowerOfHanoi", "FrozenLake", "--out", str(target)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=True)
     found = json.loads(target.read_text("utf8"))
     assert found["versions"]["gem-llm"] == "0.1.0" and "geometric mean" in done.stdout
     hanoi, lake = (found["games"][name]["cells"] for name in ("TowerOfHanoi", "FrozenLake"))

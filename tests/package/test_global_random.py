@@ -155,12 +155,12 @@ def test_without_the_lock_threads_would_disturb_each_other(monkeypatch: pytest.M
     def first() -> None:
         with GlobalRandom(1).lent():
             entered.set()
-            drawn.wait(10)
+            drawn.wait(120)
             seen.append(draw())
 
     thread = threading.Thread(target=first)
     thread.start()
-    entered.wait(10)
+    entered.wait(120)
     draw()  # the caller's own draw, which now comes from the other's state
     drawn.set()
     thread.join()

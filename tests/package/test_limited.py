@@ -54,7 +54,7 @@ kept, dropped = LimitedProcess(), LimitedProcess()
 print(*[each.call("os:getpid", {}) for each in (kept, dropped)])
 del dropped
 """
-    ended = subprocess.run([sys.executable, "-W", "always", "-c", code], capture_output=True, text=True, timeout=100)
+    ended = subprocess.run([sys.executable, "-W", "always", "-c", code], capture_output=True, text=True, timeout=900)
     assert ended.returncode == 0 and ended.stderr == ""
     for pid in ended.stdout.split():
         with pytest.raises(ProcessLookupError):

@@ -66,7 +66,7 @@ def test_of_two_processes_one_wins_every_round(tmp_path: Path) -> None:
     racers = [
         subprocess.Popen([sys.executable, "-c", RACE, str(tmp_path), str(ROUNDS), str(name)]) for name in range(RACERS)
     ]
-    assert [racer.wait(timeout=120) for racer in racers] == [0] * RACERS
+    assert [racer.wait(timeout=900) for racer in racers] == [0] * RACERS
     for number in range(ROUNDS):
         names = sorted(file.name.partition("-")[0] for file in (tmp_path / str(number)).iterdir())
         assert names == ["lost", "ready", "ready", "won"]

@@ -26,7 +26,7 @@ def test_the_examples_run() -> None:
     assert len(blocks) >= 3
     script = "\n".join(blocks)
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, timeout=900, check=False
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "1 1.0\n"

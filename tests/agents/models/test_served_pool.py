@@ -73,7 +73,7 @@ def pool_of(servers: list[ScriptedServer], config: ServedConfig = QUICK, key: st
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)

@@ -174,7 +174,7 @@ time.sleep(600)
 
 def pids(log: Path) -> list[int]:
     """Wait for a server to tell its number and that of its child."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while not log.exists() or len(log.read_text().split()) < 2:
         assert time.monotonic() < end
         time.sleep(0.02)
@@ -189,7 +189,7 @@ def is_alive(pid: int) -> bool:
 
 
 def assert_gone(found: list[int]) -> None:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 300
     while any(map(is_alive, found)):
         assert time.monotonic() < end
         time.sleep(0.02)
@@ -219,7 +219,7 @@ def test_children_of_a_server_that_died_do_not_stay_behind(tmp_path: Path) -> No
     process = start_watched([sys.executable, "-c", _SERVER], os.environ, tmp_path / "log")
     found = pids(tmp_path / "log")
     os.kill(found[0], signal.SIGKILL)
-    assert process.wait(30) == 128 + signal.SIGKILL
+    assert process.wait(120) == 128 + signal.SIGKILL
     assert_gone(found)
     stop_watched(process)
 

@@ -18,7 +18,7 @@ from turngym.agents.usage import Usage
 
 
 def test_requests_run_side_by_side_and_never_more_than_allowed() -> None:
-    meeting = threading.Barrier(4, timeout=20)  # opens only once four requests are at the server together
+    meeting = threading.Barrier(4, timeout=120)  # opens only once four requests are at the server together
 
     def answer(body: Body) -> Reply:
         meeting.wait()
@@ -75,7 +75,7 @@ def test_a_fast_episode_does_not_wait_for_a_slow_one() -> None:
 
     def answer(body: Body) -> Reply:
         if body["seed"] == slow_seed:
-            assert is_over.wait(20), "the slow answer comes only once the other episode is over"
+            assert is_over.wait(120), "the slow answer comes only once the other episode is over"
             return Reply()
         turns[0] += 1
         if turns[0] == 6:

@@ -230,7 +230,7 @@ def on_a_terminal(lines: Sequence[str], *words: str, **variables: str) -> str:
             os.write(main_end, f"{waiting.pop(0)}\n".encode())
     os.close(main_end)
     try:
-        process.wait(10)
+        process.wait(120)
     finally:
         process.kill()
     assert process.returncode == 0, shown

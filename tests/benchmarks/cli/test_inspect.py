@@ -230,7 +230,7 @@ def test_the_command_line_of_inspect_finds_the_tasks(name: str, server: ChatServ
     command = [sys.executable, "-m", "inspect_ai", "eval", target, "-T", "episodes=1", "--message-limit", "6"]
     command += ["--model", "openai-api/local/model", "--model-base-url", server.url]
     environment = {**os.environ, "INSPECT_LOG_DIR": str(tmp_path), "INSPECT_DISPLAY": "plain", "LOCAL_API_KEY": "none"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=900)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     (file,) = tmp_path.glob("*.eval")
     log = inspect_log.read_eval_log(str(file))

@@ -61,7 +61,7 @@ def test_no_code_of_a_submission_runs(words: list[str], true: Path, tmp_path: Pa
         env={**os.environ, "PYTHONPATH": source},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=900,
         check=False,
     )
     assert not mark.exists(), done.stderr
@@ -72,7 +72,7 @@ def test_commands_with_own_modules_find_them_in_the_working_directory(tmp_path: 
     (tmp_path / "own_game.py").write_text("raise ImportError('found it')")
     words = [sys.executable, "-m", "turngym", "play", "own_game:Own-v0"]
     env = {**os.environ, "PYTHONPATH": str(Path(sys.modules["turngym"].__file__ or "").parent.parent)}
-    done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=900, check=False)
     assert "found it" in done.stdout + done.stderr
 
 

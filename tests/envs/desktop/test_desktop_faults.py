@@ -176,7 +176,7 @@ print([path for path, folders, names in os.walk('/') for name in names if name.s
 print({SECRET!r} in str(os.environ), os.path.exists('/usr/local'))
 """
         probe = [*words[: words.index("--") + 1], PYTHON, "-S", "-c", code]
-        done = subprocess.run(probe, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(probe, capture_output=True, text=True, timeout=900, check=False)
     assert done.stdout.split("\n")[:-1] == ["blocked"] * len(places) + ["[]", "[]", "False False"], done
 
 

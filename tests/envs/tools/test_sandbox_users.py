@@ -85,7 +85,7 @@ def told(*codes: str) -> list[list[str]]:
     """Return the warnings of an ordinary user's sandbox, and what it says to each piece of code."""
     command = [sys.executable, "-c", PROGRAM, json.dumps(codes)]
     environment = {**os.environ, "PYTHONPATH": str(Path(turngym.__file__).parent.parent)}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, env=environment, check=False)
     assert done.returncode == 0, done.stderr
     found: list[list[str]] = json.loads(done.stdout.splitlines()[-1])
     return found

@@ -248,7 +248,7 @@ def test_a_vector_that_is_forgotten_ends_its_threads(make: Make) -> None:
         vector = make_vec(env_fns=[toy_envs.Faulty, Waiting], backend=backend)
         vector.reset(seed=0)
         del vector
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while {thread.ident for thread in threading.enumerate()} - before and time.monotonic() < deadline:
         time.sleep(0.01)
     assert {thread.ident for thread in threading.enumerate()} <= before

@@ -220,7 +220,7 @@ def test_a_browser_that_is_killed_is_replaced_and_leaves_no_process(tmp_path: Pa
 
 
 def gone(processes: list[int]) -> bool:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while any(is_alive(each) for each in processes) and time.monotonic() < deadline:
         time.sleep(0.05)
     return not any(is_alive(each) for each in processes)

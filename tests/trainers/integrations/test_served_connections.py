@@ -115,7 +115,7 @@ def serving_mcp() -> Iterator[str]:
 
     app = McpApp(Served, Episodes())
     threading.Thread(target=serving.serve_http, args=(app, "127.0.0.1", 0, start, False), daemon=True).start()
-    assert started.wait(30)
+    assert started.wait(120)
     yield found[0]
 
 

@@ -82,7 +82,7 @@ def trackio_metrics(folder: Path, run: str, monkeypatch: pytest.MonkeyPatch) -> 
     )
     env = {**os.environ, "TRACKIO_DIR": str(folder / "trackio")}
     call = [sys.executable, "-c", code, run]
-    done = subprocess.run(call, env=env, capture_output=True, text=True, timeout=300, check=True)
+    done = subprocess.run(call, env=env, capture_output=True, text=True, timeout=900, check=True)
     found: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
     return found
 

@@ -107,7 +107,7 @@ def publisher() -> Iterator[tuple[LanguageModel, SamplerWeights, dict[int, Langu
     thread.start()
     yield model, weights, versions
     stop.set()
-    thread.join(30)
+    thread.join(120)
 
 
 def test_weights_never_change_inside_a_completion(
