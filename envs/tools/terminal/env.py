@@ -11,12 +11,12 @@ import numpy as np
 from turngym.envs.core import MaxTurns, Outcome, TextEnv
 from turngym.envs.instances import canonical_text
 from turngym.envs.settings import worded
-from turngym.envs.tools.harbor.box import BoxLost
+from turngym.envs.tools.harbor.box import BoxLost, Ran
 from turngym.envs.tools.harbor.calls import BASH, CALLS, SUBMIT, TOOLS, output_text, read_action
 from turngym.envs.tools.harbor.files import Entry, packed
 from turngym.envs.tools.terminal.families import FAMILIES
 from turngym.envs.tools.terminal.judge import Judge
-from turngym.envs.tools.terminal.machine import Machine, probe, require_programs
+from turngym.envs.tools.terminal.machine import Machine, require_programs
 from turngym.envs.tools.terminal.task import ROOT, Draw, Task
 from turngym.envs.tools.tool_schema import ToolSet
 from turngym.envs.validation import refuse_task, require_running
@@ -27,6 +27,7 @@ from turngym.types import JSONValue
 
 ALL = "all"
 _NUMBERS = 2**40
+_PROBE_SECONDS = 30.0
 _RULES = """Do tasks in a shell. You may think first; then write one of:
 {bash}
 {submit}  (when you are done)
@@ -76,7 +77,7 @@ class Terminal(TextEnv[str]):
     def setup(self) -> None:
         require_programs()
         options = self.options
-        self._machine = Machine()
+        self._machine, self._prober = Machine(), Machine()
         about = _ABOUT.format(seconds=options.seconds, output=options.output, turns=self.max_turns, root=ROOT)
         bash, submit = (CALLS.write(name, text, options.form) for name, text in ((BASH, "command"), (SUBMIT, "")))
         self.instructions = _RULES.format(bash=bash, submit=submit, about=about)
@@ -108,7 +109,7 @@ class Terminal(TextEnv[str]):
         for name, task in tasks.items():
             files |= {f"{name}/{path}": entry for path, entry in task.files.items()}
         self._machine.restart(files, tree)
-        self._judges = {name: Judge(task, partial(probe, name)) for name, task in tasks.items()}
+        self._judges = {name: Judge(task, partial(self._probe, name)) for name, task in tasks.items()}
         goals = [f"In /{ROOT}/{name}: {task.goal}" for name, task in tasks.items()]
         self._opening = "\n\n".join(goals)
         self._judge()
@@ -124,6 +125,16 @@ class Terminal(TextEnv[str]):
         self._solved = all(each.is_success for each in found) and not more
         held, count = sum(each.held for each in found), sum(each.conditions + each.unasked for each in found) + more
         self._done = held / count
+
+    def _probe(self, name: str, files: Mapping[str, Entry], command: str) -> Ran:
+        """Run a probe in the box for those, which has lost all that was in it."""
+        below = {name: Entry("folder", 0o755), **{f"{name}/{path}": entry for path, entry in files.items()}}
+        self._prober.restart(below)
+        try:
+            return self._prober.run(f"cd {name}; {command}", _PROBE_SECONDS, 0)
+        except BoxLost:
+            self._prober.close()
+            return Ran(137, "", False)
 
     def apply_action(self, action: str) -> Outcome[str]:
         call, before = read_action(action, self.options.form), self._done
@@ -198,6 +209,7 @@ class Terminal(TextEnv[str]):
     def close(self) -> None:
         """Remove the machine's box."""
         self._machine.close()
+        self._prober.close()
         super().close()
 
 

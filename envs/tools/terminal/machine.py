@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping
 
-from turngym.envs.tools.harbor.box import LARGEST_SNAPSHOT, BoxError, BoxLost, Ran
+from turngym.envs.tools.harbor.box import LARGEST_SNAPSHOT, BoxError, Ran
 from turngym.envs.tools.harbor.bubblewrap_box import BubblewrapBox, base_files, require_boxes
 from turngym.envs.tools.harbor.dockerfile import Recipe
 from turngym.envs.tools.harbor.files import Entry, packed_rows, unpacked
@@ -16,7 +16,6 @@ from turngym.errors import MissingExtra
 
 _SETTINGS = BoxSettings(memory_mib=512, storage_mib=16)
 _PROGRAMS = ("awk", "bash", "find", "git", "gzip", "make", "python3", "sed", "sha256sum", "tar")
-_PROBE_SECONDS = 30.0
 _PATIENCE = 15.0
 _SECOND = 10**9
 
@@ -98,17 +97,3 @@ class Machine:
         self._box.put(self.tree or self._start, "/", empty=True)
         self._is_used = True
         return self._box
-
-
-def probe(folder: str, files: Mapping[str, Entry], command: str) -> Ran:
-    """Run a command in a fresh box that holds only some files, in their folder."""
-    place = f"{ROOT}/{folder}"
-    below = {ROOT: Entry("folder", 0o755), place: Entry("folder", 0o755)}
-    below |= {f"{place}/{path}": entry for path, entry in files.items()}
-    box = BubblewrapBox(Recipe(files=below, workdir=f"/{place}"), _SETTINGS, {}, _PATIENCE)
-    try:
-        return box.run(f"umask 022\n{command}", {"TZ": "UTC", "GIT_CONFIG_NOSYSTEM": "1"}, _PROBE_SECONDS)
-    except BoxLost:
-        return Ran(137, "", False)
-    finally:
-        box.close()

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from turngym.benchmarks.studies.checks.worlds import COMMANDS
 from turngym.envs.tools.terminal import Terminal
 from turngym.envs.tools.terminal.families import FAMILIES
 from turngym.seeding import stream
@@ -13,15 +14,6 @@ pytestmark = pytest.mark.skipif(
     any(shutil.which(name) is None for name in ("bwrap", "git", "make")), reason="bwrap, git or make is not installed"
 )
 Player = Callable[[Terminal], Iterator[str]]
-SAFE = (
-    *("ls", "ls -lR /app", "pwd", "cd /app/*", "cd ..", "cat *", "head *", "tail -n 3 *", "wc *", "find . -type f"),
-    *("sort * | uniq -c", "grep -r . . | head", "git status", "git log", "git branch", "git commit -qam x", "make"),
-    *("make clean", "make -B", "touch x.txt", "rm -f x.txt", "mkdir -p out", "mkdir sorted", "rmdir inbox", "date"),
-    *("tar -xzf *.tar.gz", "tar -czf site.tar.gz *", "gzip -dk log/*.gz", "chmod -R 644 .", "chmod -R 755 share"),
-    *("for job in jobs/*; do bash $job; done", "sha256sum * > sums", "echo 0 > results.txt", "ls > removed.txt"),
-    *("cp * /tmp", "mv inbox/* .", "sed -i s/a/b/ *", "cut -d, -f1 *.csv > report.csv", "git checkout -q main", "true"),
-)
-"""Commands of the player at random."""
 
 
 def folder(env: Terminal) -> str:
@@ -130,7 +122,7 @@ def memory(env: Terminal) -> Iterator[str]:
 def at_random(env: Terminal) -> Iterator[str]:
     generator = stream("terminal attack", env.instance_hash)
     for _ in range(12):
-        yield SAFE[int(generator.integers(len(SAFE)))]
+        yield COMMANDS[int(generator.integers(len(COMMANDS)))]
 
 
 ATTACKS: tuple[Player, ...] = (

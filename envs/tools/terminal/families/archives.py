@@ -16,11 +16,11 @@ line."""
 _RESTORE_SOLUTION = """mkdir -p /tmp/parts /tmp/all restored
 tar -xzf backup.tar.gz -C /tmp/parts
 for part in /tmp/parts/*.tar.gz; do tar -xzf "$part" -C /tmp/all; done
-while read -r sum path; do
-  if [ "$(sha256sum "/tmp/all/$path" 2>/dev/null | cut -c 1-64)" = "$sum" ]; then
-    mkdir -p "restored/$(dirname "$path")"; cp "/tmp/all/$path" "restored/$path"
-  else echo "$path"; fi
-done < sums.txt | sort > damaged.txt"""
+here=$PWD; cd /tmp/all
+sha256sum -c "$here/sums.txt" 2> /dev/null | sed -n 's/: OK$//p' | sort > /tmp/good
+xargs -r cp --parents -t "$here/restored" < /tmp/good
+cut -c 67- "$here/sums.txt" | sort | comm -23 - /tmp/good > "$here/damaged.txt"
+cd "$here" || exit"""
 _PACK = """Write site.tar.gz with all files below site that end in .{end} and no others, under their paths relative \
 to site, such as {example}."""
 _PACK_SOLUTION = "cd site && find . -name '*.{end}' -type f -print0 | sort -z | tar -czf ../site.tar.gz --null -T -"

@@ -47,7 +47,7 @@ _FAULTS = {
 
 def build(draw: Draw) -> Task:
     """Draw a task of repairing a Makefile."""
-    name, *parts = draw.words(draw.number(3, 4) + draw.level)
+    name, *parts = draw.words(draw.number(2, 3) + draw.level)
     flag = draw.pick(("-u", ""))
     right = _MAKEFILE.format(name=name, parts=" ".join(parts), flag=flag)
     wrong = right

@@ -10,7 +10,8 @@ taken, append -2, -3 and so on to what comes before the last dot; take the files
 names. The folder inbox stays, empty."""
 _SOLUTION = """cd inbox
 ls | while IFS= read -r old; do
-  new=$(printf '%s' "$old" | tr 'A-Z ' 'a-z_' | sed 's/^-*//')
+  new=${old,,} new=${new// /_}
+  while [[ $new == -* ]]; do new=${new#-}; done
   stem=${new%.*} end=${new##*.} number=1 name=$new
   mkdir -p "../sorted/$end"
   while [ -e "../sorted/$end/$name" ]; do number=$((number + 1)); name=$stem-$number.$end; done

@@ -12,7 +12,8 @@ _SOLUTION = """find share -type d -exec chmod {folder:o} {{}} +
 find share -type f -print0 | while IFS= read -r -d '' path; do
   case $path in
     */private/*) mode={private:o} ;;
-    *) if [ "$(head -c 2 "$path" | tr -d '\\0')" = '#!' ]; then mode={script:o}; else mode={other:o}; fi ;;
+    *) two=; IFS= read -r -d '' -n 2 two < "$path"
+       if [ "$two" = '#!' ]; then mode={script:o}; else mode={other:o}; fi ;;
   esac
   chmod "$mode" "$path"
 done"""
