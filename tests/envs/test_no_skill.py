@@ -10,7 +10,18 @@ from kinds import kinds
 
 from turngym.benchmarks.studies.checks.no_skill import LEVEL, PLAYERS, compare_all, compared, explained
 
-SLOW = ("Code", "MathPython", "Search", "Web", "ScienceWorld", "TextWorld", "ALFWorld", "Household", "MiniWoB")
+SLOW = (
+    "Code",
+    "MathPython",
+    "Search",
+    "Web",
+    "ScienceWorld",
+    "TextWorld",
+    "ALFWorld",
+    "Household",
+    "MiniWoB",
+    "Terminal",
+)
 """Worlds that need seconds to start, which the study plays."""
 ADAPTERS = (
     *("BabyAI", "BrowserGym", "Desktop", "GEM", "Gymnasium", "Harbor", "Jericho", "OpenEnv", "OpenSpiel"),

@@ -9,6 +9,7 @@ does says why in :attr:`turngym.envs.core.TextEnv.beaten_by`, which its page sho
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import sys
 import time
@@ -267,20 +268,20 @@ def page(content: Mapping[str, Mapping[str, Any]], episodes: int) -> str:
 def main() -> int:
     """Play, write the figures, and return 1 if an exception is not explained."""
     parser = arguments(__doc__, "no_skill.json")
-    parser.add_argument("ids", nargs="*", help="ids to play; all unless given, and then nothing is written")
+    parser.add_argument("ids", nargs="*", help="ids to play, all unless given; what is known of others stays")
     parser.add_argument("--episodes", type=int, default=EPISODES)
     parser.add_argument("--seconds", type=float, default=SECONDS, help="limit for one environment")
     given = parser.parse_args()
     env_ids = given.ids or sorted(env_id for env_id in specs() if env_id.startswith("turngym/"))
-    content = _with_corrected(dict(study(env_ids, given.episodes, given.seconds)))
+    known = json.loads(given.out.read_text("utf8"))["environments"] if given.ids and given.out.exists() else {}
+    content = _with_corrected(dict(sorted({**known, **dict(study(env_ids, given.episodes, given.seconds))}.items())))
     unexplained = 0
     for env_id, row in _better_than_random(content):
         why = content[env_id]["explained"].get(row["player"], "")
         unexplained += not why
         print(f"{env_id}: {row['player']} {row['measure']} {row['mean']:.3f}, random {row['random']:.3f}: {why or '?'}")
-    if not given.ids:
-        write_result(given.out, {"episodes": given.episodes, "environments": content}, "numpy")
-        write_atomic(given.out.with_suffix(".md"), page(content, given.episodes))
+    write_result(given.out, {"episodes": given.episodes, "environments": content}, "numpy")
+    write_atomic(given.out.with_suffix(".md"), page(content, given.episodes))
     return int(bool(unexplained))
 
 

@@ -1,4 +1,4 @@
-"""The suites of mathematics and of programs: held-out tasks, the oracle at the top, random play at the bottom."""
+"""The suites of tools: held-out tasks, the oracle at the top, random play at the bottom."""
 
 import shutil
 
@@ -22,7 +22,14 @@ def test_the_whole_test_split_of_faults_is_played() -> None:
 
 
 @needs_sandbox
-@pytest.mark.parametrize("name", ["math-python", "code-repair"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "math-python",
+        "code-repair",
+        *(pytest.param(name, marks=pytest.mark.integration) for name in ("service", "terminal")),
+    ],
+)
 def test_the_oracle_solves_the_suite_and_random_play_does_not(name: str) -> None:
     suite = SUITES[name]
     seeds = [entry.find_seeds(3) for entry in suite.entries]

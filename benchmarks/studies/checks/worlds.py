@@ -1,0 +1,125 @@
+"""Figures of the worlds of work: experts, random play, distinct instances, speed, and snapshots.
+
+    python benchmarks/studies/checks/worlds.py [ID ...] [--episodes 500] [--random 500] [--restored 200]
+
+Episodes are those of the test split from seed 0. Random play draws from the legal actions, or, where they cannot be
+listed, from forty commands of a shell. The least number of instances is what no equal pair among so many draws leaves
+at 95 %. Snapshots are taken at every turn of the expert's episodes, and each is continued in another environment.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import time
+from contextlib import closing
+from typing import Any
+
+import gymnasium
+
+import turngym  # noqa: F401  (registers the environments)
+from turngym.agents.intervals import wilson
+from turngym.benchmarks.studies.harness import arguments, write_result
+from turngym.seeding import stream
+from turngym.storage.bounded import read_json
+
+IDS = ("turngym/Service-v0", "turngym/ServiceClinic-v0", "turngym/Terminal-v0", "turngym/TerminalHard-v0")
+COMMANDS = (
+    *("ls", "ls -lR /app", "pwd", "cd /app/*", "cd ..", "cat *", "head *", "tail -n 3 *", "wc *", "find . -type f"),
+    *("sort * | uniq -c", "grep -r . . | head", "git status", "git log", "git branch", "git commit -qam x", "make"),
+    *("make clean", "make -B", "touch x.txt", "rm -f x.txt", "mkdir -p out", "mkdir sorted", "rmdir inbox", "date"),
+    *("tar -xzf *.tar.gz", "tar -czf site.tar.gz *", "gzip -dk log/*.gz", "chmod -R 644 .", "chmod -R 755 share"),
+    *("for job in jobs/*; do bash $job; done", "sha256sum * > sums", "echo 0 > results.txt", "ls > removed.txt"),
+    *("cp * /tmp", "mv inbox/* .", "sed -i s/a/b/ *", "cut -d, -f1 *.csv > report.csv", "git checkout -q main"),
+    "git branch --list -a",
+)
+"""Commands of random play in a shell, which starts in the folder of the first task."""
+_TURNS = 10
+_FEWEST = 2000
+
+
+def _made(env_id: str) -> Any:
+    return gymnasium.make(env_id, split="test").unwrapped
+
+
+def played(env_id: str, player: str, episodes: int) -> dict[str, Any]:
+    """Return the success of a player, and how fast it went."""
+    generator, won, steps, start = stream("worlds", env_id), 0, 0, time.monotonic()
+    with closing(_made(env_id)) as env:
+        for seed in range(episodes):
+            _, info = env.reset(seed=seed)
+            while info["success"] < 0:
+                info = env.step(env.expert_action() if player == "expert" else _random(env, info, generator))[4]
+                steps += 1
+            won += info["success"] == 1
+    low, high = wilson(won, episodes)
+    seconds = time.monotonic() - start
+    figures = {"episodes": episodes, "success": won / episodes, "low": low, "high": high}
+    return {**figures, "turns": steps / episodes, "steps_per_second": steps / seconds, "load": os.getloadavg()[0]}
+
+
+def _random(env: Any, info: Any, generator: Any) -> str:
+    legal = info["legal_actions"]
+    if legal:
+        return str(legal[int(generator.integers(len(legal)))])
+    if env.turn == 0:
+        return f"<bash>cd /app/{next(iter(env.parts))}</bash>"
+    if env.turn > _TURNS:
+        return "<submit></submit>"
+    return f"<bash>{COMMANDS[int(generator.integers(len(COMMANDS)))]}</bash>"
+
+
+def instances(env_id: str, draws: int = _FEWEST) -> dict[str, Any]:
+    """Return how many of some draws are different, and how many instances there are at least."""
+    with closing(_made(env_id)) as env:
+        found = set[str]()
+        for seed in range(draws):
+            env.reset(seed=seed)
+            found.add(env.instance_hash)
+    least = int(draws * (draws - 1) / 2 / math.log(20)) if len(found) == draws else 0
+    return {"draws": draws, "different": len(found), "least_at_95_percent": least}
+
+
+def restored(env_id: str, episodes: int) -> dict[str, int]:
+    """Return at how many turns a restored copy continued equally to its end, and at how many not."""
+    equal, unequal = 0, 0
+    with closing(_made(env_id)) as env, closing(_made(env_id)) as twin:
+        for seed in range(episodes):
+            _, info = env.reset(seed=seed)
+            snapshots, actions, seen = list[bytes](), list[str](), list[Any]()
+            while info["success"] < 0:
+                snapshots.append(env.snapshot())
+                actions.append(env.expert_action())
+                seen.append(env.step(actions[-1]))
+                info = seen[-1][4]
+            for turn, snapshot in enumerate(snapshots):
+                twin.restore(snapshot)
+                is_equal = [twin.step(action) for action in actions[turn:]] == seen[turn:]
+                equal, unequal = equal + is_equal, unequal + (not is_equal)
+    return {"episodes": episodes, "equal": equal, "unequal": unequal}
+
+
+def main() -> int:
+    """Play, and write the figures; those of other ids stay. Return 1 if a restored copy continued otherwise."""
+    parser = arguments(__doc__, "worlds.json")
+    parser.add_argument("ids", nargs="*", default=IDS, help="ids to play")
+    parser.add_argument("--episodes", type=int, default=500, help="episodes of the expert")
+    parser.add_argument("--random", type=int, default=500, help="episodes of random play")
+    parser.add_argument("--restored", type=int, default=200, help="episodes whose every turn is restored")
+    given = parser.parse_args()
+    found: dict[str, Any] = read_json(given.out)["worlds"] if given.out.exists() else {}
+    for env_id in given.ids:
+        found[env_id] = {
+            "expert": played(env_id, "expert", given.episodes),
+            "random": played(env_id, "random", given.random),
+            "instances": instances(env_id),
+            "restored": restored(env_id, given.restored),
+        }
+        print(env_id, found[env_id], flush=True)
+        write_result(given.out, {"worlds": found}, "numpy")
+    return int(any(each["restored"]["unequal"] for each in found.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
