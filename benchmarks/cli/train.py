@@ -394,13 +394,12 @@ def _differences(chosen: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 def _require_same(config: TrainConfig, stored: TrainConfig) -> None:
     """Refuse settings given with ``--resume`` that differ from those of the run."""
-    for field in dataclasses.fields(stored):
-        asked, has = getattr(config, field.name), getattr(stored, field.name)
-        if asked != has:
-            raise ConfigError(
-                f"--resume continues with the settings of the run, whose {field.name} is {has!r} and not {asked!r}: "
-                f"leave that option out, or start a new run in another --run-dir."
-            )
+    if different := config.first_difference(stored):
+        name, asked, has = different
+        raise ConfigError(
+            f"--resume continues with the settings of the run, whose {name} is {has!r} and not {asked!r}: leave that "
+            "option out, or start a new run in another --run-dir."
+        )
 
 
 def _run_dir(argv: Sequence[str], config: TrainConfig) -> Path:

@@ -101,10 +101,12 @@ def require_planned(plan: Plan, folder: Path, configs: Mapping[str, TrainConfig]
         if state == "not begun":
             continue
         made = RunFolder.open(folder / job.name).config()
-        if made != _with_choices(replace(configs[job.arm], seed=job.seed), made):
+        wanted = _with_choices(replace(configs[job.arm], seed=job.seed), made)
+        if different := made.first_difference(wanted):
+            name, before, now = different
             raise ConfigError(
-                f"{folder / job.name} was made with other settings than the arm {job.arm!r} has now: give the arm a "
-                "new name, pass another --out, or remove that folder."
+                f"{folder / job.name} was made with other settings than the arm {job.arm!r} has now: its {name} is "
+                f"{before!r} and not {now!r}. Give the arm a new name, pass another --out, or remove that folder."
             )
 
 

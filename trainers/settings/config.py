@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Annotated, Any, Literal, Self
 
@@ -229,3 +229,23 @@ class TrainConfig(Options):
         True
         """
         return cls.build("the training configuration", content)
+
+    def first_difference(self, other: TrainConfig) -> tuple[str, Any, Any] | None:
+        """Return name and both values of the first setting that differs; None if all are equal.
+
+        >>> TrainConfig(seed=3).first_difference(TrainConfig())
+        ('seed', 3, 0)
+        >>> from turngym.trainers.settings.rollout import RolloutConfig
+        >>> TrainConfig(rollout=RolloutConfig(groups=4)).first_difference(TrainConfig(rollout=RolloutConfig(groups=8)))
+        ('rollout.groups', 4, 8)
+        """
+        return next(_differences(self, other), None)
+
+
+def _differences(one: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:
+    for each in dataclasses.fields(one):
+        mine, theirs = getattr(one, each.name), getattr(other, each.name)
+        if dataclasses.is_dataclass(mine) and dataclasses.is_dataclass(theirs):
+            yield from ((f"{each.name}.{name}", *values) for name, *values in _differences(mine, theirs))
+        elif mine != theirs:
+            yield each.name, mine, theirs
