@@ -159,6 +159,8 @@ def running_code(variant: str) -> tuple[object, ...]:
 
 METHODS = sorted({running_code(name): name for name in sorted(ALGORITHMS, reverse=True)}.values())
 """One registered method for each way of training; the others differ from it in their credit, or in settings."""
+OF_EACH_BASE = sorted({kind.__mro__[1]: name for name, kind in sorted(ALGORITHMS.items(), reverse=True)}.values())
+"""One registered method of each base class, for what depends on the precision of numbers."""
 
 
 def credit_code(variant: str) -> tuple[object, ...]:

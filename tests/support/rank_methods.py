@@ -61,11 +61,7 @@ ONE_GROUP, ALL_FAULTY, RESUMED = "one group", "all faulty", "resumed"
 JOURNALED, REWARDED = "journaled", "rewarded"
 LAUNCHERS_SIGNAL = 3.0
 """Seconds in which a launcher misses a rank; its signal ends nothing even if it comes later."""
-METHODS = {
-    "float64": sorted(ALGORITHMS),
-    "float32": sorted({kind.__mro__[1]: name for name, kind in sorted(ALGORITHMS.items(), reverse=True)}.values()),
-}
-"""Roundings of float32 do not depend on a method, so that there is one of each base class."""
+METHODS = {"float64": sorted(ALGORITHMS), "float32": algorithm_batches.OF_EACH_BASE}
 
 
 class ExactNorm(nn.Module):

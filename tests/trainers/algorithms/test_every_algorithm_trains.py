@@ -1,6 +1,6 @@
 """Methods of every kind learn something trivial in the real loop, and a resume brings everything back.
 
-``test_bf16.py`` sends one method for each way of training through the same loop for two iterations.
+``test_bf16.py`` sends one method of each base class through the same loop for two iterations.
 """
 
 from collections.abc import Callable, Sequence
