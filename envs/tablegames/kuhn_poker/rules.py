@@ -1,4 +1,4 @@
-"""Kuhn poker (Kuhn 1950): three cards, one bet; its tree, its equilibria and the exploitability of any policy.
+"""Kuhn poker (Kuhn 1950): three cards, one bet; its tree and its equilibria.
 
 An information set is written as the card and the actions so far, such as ``"K check bet"``. A policy maps information
 sets to probabilities of actions; the twelve of them belong to two seats of six.
@@ -6,7 +6,7 @@ sets to probabilities of actions; the twelve of them belong to two seats of six.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import permutations, product
 
 from turngym.arithmetic import float_sum
@@ -16,9 +16,6 @@ CARDS = ("J", "Q", "K")
 """The deck, the lowest card first."""
 DEALS: tuple[tuple[str, str], ...] = tuple(permutations(CARDS, 2))
 """Cards of the first and the second seat, all equally likely."""
-GAME_VALUE = -1 / 18
-"""Winnings of the first seat per hand if both play an equilibrium."""
-
 Policy = Mapping[str, Mapping[str, float]]
 """Information set -> action -> probability."""
 
@@ -114,113 +111,3 @@ def equilibrium(alpha: float = 1 / 3) -> dict[str, dict[str, float]]:
 def uniform() -> dict[str, dict[str, float]]:
     """Return the policy that plays every legal action with the same probability."""
     return {information_set(card, history): dict.fromkeys(_LEGAL[history], 0.5) for history in _LEGAL for card in CARDS}
-
-
-def value(first: Policy, second: Policy) -> float:
-    """Return what the first seat wins per hand in the mean.
-
-    Args:
-        first: The first seat's policy; only its own information sets are looked up.
-        second: The second seat's.
-
-    >>> round(value(equilibrium(0.1), equilibrium()), 9) == round(GAME_VALUE, 9)
-    True
-    """
-    return float_sum(chips * chance for chips, chance in outcomes(first, second).items())
-
-
-def outcomes(first: Policy, second: Policy) -> dict[int, float]:
-    """Return the chips that the first seat may win in a hand, each with its exact probability.
-
-    Args:
-        first: The first seat's policy; only its own information sets are looked up.
-        second: The second seat's.
-
-    >>> {chips: round(chance, 3) for chips, chance in sorted(outcomes(uniform(), uniform()).items())}
-    {-2: 0.188, -1: 0.25, 1: 0.375, 2: 0.188}
-    """
-    found: dict[int, float] = {}
-    for deal in DEALS:
-        for history, chance in _ends(deal, (), 1 / len(DEALS), (first, second)):
-            chips = winnings(*deal, history)
-            found[chips] = found.get(chips, 0.0) + chance
-    return found
-
-
-def _ends(
-    deal: tuple[str, str], history: tuple[str, ...], chance: float, policies: tuple[Policy, Policy]
-) -> Iterator[tuple[tuple[str, ...], float]]:
-    if history not in _LEGAL:
-        yield history, chance
-        return
-    seat = len(history) % 2
-    for action, share in policies[seat][information_set(deal[seat], history)].items():
-        if share:
-            yield from _ends(deal, (*history, action), chance * share, policies)
-
-
-def best_response(policy: Policy, seat: int) -> tuple[float, dict[str, str]]:
-    """Return what a seat wins per hand if it answers a known policy as well as it can, and how it does so.
-
-    Args:
-        policy: Player of the other seat.
-        seat: The seat that answers: 0 acts first.
-
-    Returns:
-        Its mean winnings, and its action for each of its six information sets.
-    """
-    choices: dict[str, str] = {}
-    total = 0.0
-    for card in CARDS:
-        others = {other: 1 / len(DEALS) for other in CARDS if other != card}
-        total += _answer(card, others, (), policy, seat, choices)
-    return total, choices
-
-
-def _answer(
-    card: str, others: dict[str, float], history: tuple[str, ...], policy: Policy, seat: int, choices: dict[str, str]
-) -> float:
-    """Return the winnings from here, weighted by the probability that the other holds each card and plays to here."""
-    if history not in _LEGAL:
-        sign = 1 - 2 * seat
-        hands = {other: (card, other) if seat == 0 else (other, card) for other in others}
-        return float_sum(weight * sign * winnings(*hands[other], history) for other, weight in others.items())
-    if len(history) % 2 == seat:
-        values = {a: _answer(card, others, (*history, a), policy, seat, choices) for a in _LEGAL[history]}
-        best = max(values, key=values.__getitem__)
-        choices[information_set(card, history)] = best
-        return values[best]
-    return float_sum(
-        _answer(card, reached, (*history, action), policy, seat, choices)
-        for action, reached in _others_after(others, history, policy)
-    )
-
-
-def _others_after(
-    others: dict[str, float], history: tuple[str, ...], policy: Policy
-) -> Iterator[tuple[str, dict[str, float]]]:
-    """Yield each action of the other seat with the weights of its cards after that action."""
-    for action in _LEGAL[history]:
-        yield (
-            action,
-            {o: weight * policy[information_set(o, history)].get(action, 0.0) for o, weight in others.items()},
-        )
-
-
-def exploitability(policy: Policy) -> float:
-    """Return how much a best answer wins against a policy per hand, in the mean over both seats.
-
-    Zero for an equilibrium alone. It is half of the sum over both seats of what a best response gains over the
-    policy playing itself, as OpenSpiel counts it.
-
-    Args:
-        policy: Probabilities for all twelve information sets.
-
-    Raises:
-        ConfigError: The policy lacks an information set, or one of its distributions does not add up to 1.
-
-    >>> exploitability(equilibrium(0.25)) < 1e-9, round(exploitability(uniform()), 6)
-    (True, 0.458333)
-    """
-    check_policy(policy)
-    return (best_response(policy, 0)[0] + best_response(policy, 1)[0]) / 2

@@ -1,18 +1,18 @@
-"""Kuhn poker: the tree, the equilibria, exploitability by brute force, and the game at a table."""
+"""Kuhn poker: the tree, the equilibria, and the game at a table."""
 
 from itertools import product
 
-import numpy as np
 import pytest
 from table_play import match, say, started
 
-from turngym.envs.tablegames.kuhn_poker import rules as rules
+from turngym.envs.multiagent.equilibria import best_response, evaluate_policy, game_tree
+from turngym.envs.tablegames.kuhn_poker import rules
 from turngym.envs.tablegames.kuhn_poker.game import KuhnPoker
 from turngym.envs.tablegames.kuhn_poker.players import EquilibriumPlayer, PolicyPlayer
 from turngym.errors import ConfigError
 
 SETS = rules.information_sets()
-ALPHAS = [0.0, 0.1, 0.2, 1 / 3]
+TREE = game_tree(KuhnPoker())
 
 
 def histories(history: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
@@ -21,33 +21,8 @@ def histories(history: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
     return [end for action in actions for end in histories((*history, action))] if actions else [history]
 
 
-def own_sets(seat: int) -> list[str]:
-    return [name for name, owner in SETS.items() if owner == seat]
-
-
-def pure_policies(seat: int) -> list[rules.Policy]:
-    """All 64 pure policies of a seat."""
-    found: list[rules.Policy] = []
-    for picks in product((0, 1), repeat=6):
-        chosen = {}
-        for name, pick in zip(own_sets(seat), picks, strict=True):
-            actions = rules.legal(tuple(name.split(" ")[1:]))
-            chosen[name] = {actions[pick]: 1.0}
-        found.append(chosen)
-    return found
-
-
-PURE = pure_policies(0), pure_policies(1)
-
-
-def random_policy(seed: int) -> rules.Policy:
-    generator = np.random.default_rng(seed)
-    policy = {}
-    for name in SETS:
-        first, second = rules.legal(tuple(name.split(" ")[1:]))
-        chance = float(generator.random()) if seed % 3 else float(generator.integers(2))
-        policy[name] = {first: chance, second: 1 - chance}
-    return policy
+def exploitability(policy: rules.Policy) -> float:
+    return evaluate_policy(TREE, TREE.policy(dict.fromkeys(TREE.seats, policy))).exploitability
 
 
 def test_the_tree_has_five_ends_thirty_hands_and_twelve_information_sets() -> None:
@@ -74,15 +49,6 @@ def test_every_end_pays_the_pot_to_its_winner() -> None:
         assert rules.winnings(first, second, history) == expected
 
 
-@pytest.mark.parametrize("alpha", ALPHAS)
-def test_an_equilibrium_is_worth_a_loss_of_an_eighteenth_to_the_first_seat(alpha: float) -> None:
-    policy = rules.equilibrium(alpha)
-    assert rules.value(policy, policy) == pytest.approx(-1 / 18, abs=1e-12)
-    assert rules.best_response(policy, 0)[0] == pytest.approx(-1 / 18, abs=1e-12)
-    assert rules.best_response(policy, 1)[0] == pytest.approx(1 / 18, abs=1e-12)
-    assert abs(rules.exploitability(policy)) < 1e-9
-
-
 def test_next_to_the_equilibria_there_are_none() -> None:
     """Negative oracle: a value of the family changed at one information set makes the policy exploitable."""
     base = rules.equilibrium(0.2)
@@ -90,34 +56,7 @@ def test_next_to_the_equilibria_there_are_none() -> None:
         first, second = rules.legal(tuple(name.split(" ")[1:]))
         chance = base[name][first]
         moved = chance - 0.1 if chance > 0.5 else chance + 0.1
-        assert rules.exploitability({**base, name: {first: moved, second: 1 - moved}}) > 1e-3, name
-
-
-def test_best_response_is_the_best_of_all_sixty_four_pure_policies() -> None:
-    for seat in [0, 1]:
-        for seed in range(9):
-            policy = random_policy(seed)
-            found, choices = rules.best_response(policy, seat)
-            sides = [(pure, policy) if seat == 0 else (policy, pure) for pure in PURE[seat]]
-            by_force = max((1 - 2 * seat) * rules.value(*side) for side in sides)
-            assert found == pytest.approx(by_force, abs=1e-12)
-            played = {name: {action: 1.0} for name, action in choices.items()}
-            assert set(played) == set(own_sets(seat))
-            side = (played, policy) if seat == 0 else (policy, played)
-            assert (1 - 2 * seat) * rules.value(*side) == pytest.approx(found, abs=1e-12)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_no_policy_has_a_negative_exploitability(seed: int) -> None:
-    policy = random_policy(seed)
-    gain = rules.best_response(policy, 0)[0] + rules.best_response(policy, 1)[0]
-    assert rules.exploitability(policy) == pytest.approx(gain / 2)
-    assert rules.exploitability(policy) > 0
-
-
-def test_uniform_play_has_the_known_exploitability() -> None:
-    """11/24: OpenSpiel's exploitability of the uniform policy of kuhn_poker."""
-    assert rules.exploitability(rules.uniform()) == pytest.approx(11 / 24)
+        assert exploitability({**base, name: {first: moved, second: 1 - moved}}) > 1e-3, name
 
 
 @pytest.mark.parametrize("alpha", [-0.1, 0.34, float("nan")])
@@ -129,11 +68,11 @@ def test_alpha_outside_of_the_family_is_refused(alpha: float) -> None:
 def test_a_policy_with_a_hole_or_a_wrong_sum_is_refused() -> None:
     policy = rules.uniform()
     with pytest.raises(ConfigError, match="needs 'K bet'"):
-        rules.exploitability({name: chances for name, chances in policy.items() if name != "K bet"})
+        PolicyPlayer({name: chances for name, chances in policy.items() if name != "K bet"})
     with pytest.raises(ConfigError, match="needs 'J'"):
-        rules.exploitability({**policy, "J": {"raise": 1.0}})
+        PolicyPlayer({**policy, "J": {"raise": 1.0}})
     with pytest.raises(ConfigError, match="'Q' must add up to 1"):
-        rules.exploitability({**policy, "Q": {"check": 0.5, "bet": 0.4}})
+        PolicyPlayer({**policy, "Q": {"check": 0.5, "bet": 0.4}})
 
 
 def test_a_table_pays_what_the_rules_say() -> None:
@@ -217,9 +156,10 @@ def test_equilibrium_players_lose_an_eighteenth_as_first_seat() -> None:
 
 def test_the_best_response_beats_a_bad_player_and_never_the_equilibrium() -> None:
     caller = {**rules.uniform(), **{f"{card} {h}": {"call": 1.0} for card in "JQK" for h in ("bet", "check bet")}}
-    answer = {}
-    for seat in (0, 1):
-        answer.update({name: {action: 1.0} for name, action in rules.best_response(caller, seat)[1].items()})
+    answer: dict[str, dict[str, float]] = {}
+    for seat, name in enumerate(TREE.seats):
+        response = best_response(TREE, TREE.policy(dict.fromkeys(TREE.seats, caller)), seat)[1]
+        answer.update(TREE.table(response)[name])
     table = match(KuhnPoker(hands=1000), [PolicyPlayer(answer), PolicyPlayer(caller)])
     assert table.game.score(0) > 0.2
     even = match(KuhnPoker(hands=1000), [PolicyPlayer(answer), "equilibrium"])
