@@ -31,7 +31,8 @@ class Arguments:
 
     Args:
         game: Id of the game, `module:Class` or `path/to/file.py:Class`.
-        solver: Counterfactual regret minimisation: plain, CFR+, discounted, or with external or outcome sampling.
+        solver: Counterfactual regret minimisation (plain, CFR+, discounted, with external or outcome sampling), or
+            fictitious play.
         iterations: Number of iterations.
         seed: Seed of the solvers that sample.
         option: Option of the game, such as faces=3.
@@ -40,7 +41,7 @@ class Arguments:
     """
 
     game: Positional[str]
-    solver: Literal["cfr", "cfr+", "dcfr", "external", "outcome"] = "cfr+"
+    solver: Literal["cfr", "cfr+", "dcfr", "fictitious", "external", "outcome"] = "cfr+"
     iterations: int = 1000
     seed: int = 0
     option: Pairs = ()

@@ -10,6 +10,7 @@ import numpy as np
 from turngym.envs.multiagent.equilibria import GameTree, InformationSet, evaluate_policy, game_tree, make_solver
 from turngym.envs.multiagent.equilibria.tree import Floats
 from turngym.envs.multiagent.game import Game
+from turngym.errors import ConfigError
 from turngym.lazy import Tensor, torch
 from turngym.options import Amount, Natural, Options, Positive, Share
 from turngym.trainers.lspo.latent import LatentSpace, latent_space
@@ -79,13 +80,16 @@ def lspo(
         on_iteration: Called after each iteration.
 
     Raises:
-        ConfigError: The game is too large.
+        ConfigError: The game is too large, or a seat has said nothing.
     """
     settings = settings or LspoSettings()
     tree, found = game_tree(game), []
     for number in range(settings.iterations):
         generator = np.random.default_rng([settings.seed, number])
         recorded = _recorded(tree, _mixed(tree, speech_policy(tree, speech), settings.diversity), settings, generator)
+        for name, texts in zip(tree.seats, recorded, strict=True):
+            if not texts:
+                raise ConfigError(f"{name} said nothing in {settings.games} games: raise games or diversity.")
         spaces = tuple(
             latent_space(texts, speech.vectors(texts), settings.clusters + number, settings.seed) for texts in recorded
         )

@@ -7,6 +7,7 @@ from turngym.exports import lazy_names
 if TYPE_CHECKING:
     from turngym.envs.multiagent.equilibria.cfr import CFR
     from turngym.envs.multiagent.equilibria.evaluation import Evaluation, best_response, evaluate_policy
+    from turngym.envs.multiagent.equilibria.fictitious import FictitiousPlay
     from turngym.envs.multiagent.equilibria.sampling import MonteCarloCFR
     from turngym.envs.multiagent.equilibria.solvers import SOLVERS, make_solver
     from turngym.envs.multiagent.equilibria.tabular import TabularPlayer, TabularPolicy
@@ -17,6 +18,7 @@ else:
         {
             "turngym.envs.multiagent.equilibria.evaluation": ("Evaluation", "best_response", "evaluate_policy"),
             "turngym.envs.multiagent.equilibria.cfr": ("CFR",),
+            "turngym.envs.multiagent.equilibria.fictitious": ("FictitiousPlay",),
             "turngym.envs.multiagent.equilibria.sampling": ("MonteCarloCFR",),
             "turngym.envs.multiagent.equilibria.solvers": ("SOLVERS", "make_solver"),
             "turngym.envs.multiagent.equilibria.tabular": ("TabularPlayer", "TabularPolicy"),
@@ -28,6 +30,7 @@ __all__ = [
     "CFR",
     "SOLVERS",
     "Evaluation",
+    "FictitiousPlay",
     "GameTree",
     "InformationSet",
     "MonteCarloCFR",

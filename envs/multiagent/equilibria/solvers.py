@@ -7,6 +7,7 @@ from functools import partial
 from typing import Protocol
 
 from turngym.envs.multiagent.equilibria.cfr import CFR, VARIANTS
+from turngym.envs.multiagent.equilibria.fictitious import FictitiousPlay
 from turngym.envs.multiagent.equilibria.sampling import MonteCarloCFR
 from turngym.envs.multiagent.equilibria.tree import Floats, GameTree
 from turngym.errors import UnknownName, nearest
@@ -25,6 +26,7 @@ class Solver(Protocol):
 
 SOLVERS: Mapping[str, Callable[[GameTree, int], Solver]] = {
     **{name: partial(lambda variant, tree, seed: CFR(tree, variant), variant) for name, variant in VARIANTS.items()},
+    "fictitious": lambda tree, seed: FictitiousPlay(tree),
     "external": lambda tree, seed: MonteCarloCFR(tree, "external", seed),
     "outcome": lambda tree, seed: MonteCarloCFR(tree, "outcome", seed),
 }

@@ -123,7 +123,8 @@ class TabularPlayer(Player):
         found, wanted = (player.policy.game, dict(player.policy.settings)), (game.name, dict(game.settings))
         if json.loads(json.dumps(found)) != json.loads(json.dumps(wanted)):
             raise ConfigError(
-                f"{argument} is a policy of {found[0]} with {found[1]}, not of {wanted[0]} with {wanted[1]}."
+                f"{argument} is a policy of {found[0]!r:.80} with {found[1]!r:.200}, not of {wanted[0]!r} with "
+                f"{wanted[1]}."
             )
         return player
 

@@ -319,7 +319,10 @@ class _Builder:
                 )
             return known
         if not actions:
-            raise ConfigError(f"{self.game.name} takes free text at {name!r}, whose actions cannot be enumerated.")
+            raise ConfigError(
+                f"{self.game.name} lists no actions at {name!r:.200}, or none of those to consider: free text cannot "
+                "be enumerated."
+            )
         number = len(self.sets)
         depth = self.sets[self.set_of[last]].depth + 1 if last >= 0 else 0
         self.index[seat, name] = number

@@ -64,6 +64,8 @@ def test_uniform_play_is_as_exploitable_as_in_openspiel(tree: GameTree, exploita
         ("cfr", KUHN, 100, 0.008226),
         ("cfr+", KUHN, 10, 0.032687),
         ("cfr+", KUHN, 100, 0.001194),
+        ("fictitious", KUHN, 1, 0.3125),
+        ("fictitious", KUHN, 10, 0.083333),
         ("cfr", LEDUC, 10, 0.888579),
         ("cfr", LEDUC, 100, 0.095716),
         ("cfr+", LEDUC, 10, 0.610439),

@@ -30,12 +30,13 @@ class TableSpeech:
     """A table of log-probabilities; sentences are embedded by their class and some noise."""
 
     def __init__(self) -> None:
-        self.tables: dict[Situation, torch.Tensor] = {}
-        for each in TREE.sets:
-            self.tables[each.name, each.actions] = torch.zeros(len(each.actions), requires_grad=True)
+        self.tables = {each.name: torch.zeros(len(each.actions), requires_grad=True) for each in TREE.sets}
+        self.places = {(each.name, text): place for each in TREE.sets for place, text in enumerate(each.actions)}
 
     def logprobs(self, situations: Sequence[Situation]) -> list[torch.Tensor]:
-        return [self.tables[each].log_softmax(0) for each in situations]
+        return [
+            self.tables[name].log_softmax(0)[[self.places[name, text] for text in texts]] for name, texts in situations
+        ]
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
         kinds = (MODEST, BOASTS, BELIEFS, CHALLENGES)
@@ -70,6 +71,11 @@ def test_the_model_becomes_the_latent_policy_in_words() -> None:
 def test_iterations_add_clusters() -> None:
     settings = LspoSettings(iterations=2, updates=1, solver_iterations=50)
     assert [len(each.spaces[0].deputies) for each in lspo(Boast(), TableSpeech(), settings)] == [2, 3]
+
+
+def test_a_seat_that_says_nothing_is_refused() -> None:
+    with pytest.raises(ConfigError, match="player_1 said nothing in 1 games: raise games"):
+        lspo(Boast(), TableSpeech(), LspoSettings(games=1, seed=2))
 
 
 def test_hard_labels_would_destroy_the_mixture() -> None:
