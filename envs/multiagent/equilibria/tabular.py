@@ -96,9 +96,8 @@ def _is_distribution(chances: object) -> bool:
     return abs(float_sum(chances.values()) - 1) <= 1e-6
 
 
-@PLAYERS.register("tabular")
 class TabularPlayer(Player):
-    """Plays a tabular policy: ``tabular:FILE``. Plays any legal action at information sets that the table lacks.
+    """Plays a tabular policy, and any legal action at information sets that the table lacks.
 
     Args:
         policy: The policy, or the file that holds it.
@@ -108,25 +107,6 @@ class TabularPlayer(Player):
 
     def __init__(self, policy: TabularPolicy | StrPath) -> None:
         self.policy = policy if isinstance(policy, TabularPolicy) else TabularPolicy.load(policy)
-
-    @classmethod
-    def from_argument(cls, argument: str, game: Game) -> TabularPlayer:
-        """Return the player of a file.
-
-        Raises:
-            UnknownName: There is no such file.
-            ConfigError: No file is named, or its policy is one of another game or of other options.
-        """
-        if not argument:
-            raise ConfigError("the player 'tabular' needs the file of its policy: write tabular:FILE.")
-        player = cls(argument)
-        found, wanted = (player.policy.game, dict(player.policy.settings)), (game.name, dict(game.settings))
-        if json.loads(json.dumps(found)) != json.loads(json.dumps(wanted)):
-            raise ConfigError(
-                f"{argument} is a policy of {found[0]!r:.80} with {found[1]!r:.200}, not of {wanted[0]!r} with "
-                f"{wanted[1]}."
-            )
-        return player
 
     def begin(self, view: SeatView, generator: np.random.Generator) -> None:
         """Keep the generator."""
@@ -143,3 +123,29 @@ class TabularPlayer(Player):
             if left < 0:
                 return action
         return max(chances, key=chances.__getitem__) if chances else legal[int(self._random() * len(legal))]
+
+
+@PLAYERS.register("tabular")
+class TabularFilePlayer(TabularPlayer):
+    """Plays the policy in a file: ``tabular:FILE``."""
+
+    name = "tabular"
+
+    @classmethod
+    def from_argument(cls, argument: str, game: Game) -> Player:
+        """Return the player of a file.
+
+        Raises:
+            UnknownName: There is no such file.
+            ConfigError: No file is named, or its policy is one of another game or of other options.
+        """
+        if not argument:
+            raise ConfigError("the player 'tabular' needs the file of its policy: write tabular:FILE.")
+        player = cls(argument)
+        found, wanted = (player.policy.game, dict(player.policy.settings)), (game.name, dict(game.settings))
+        if json.loads(json.dumps(found)) != json.loads(json.dumps(wanted)):
+            raise ConfigError(
+                f"{argument} is a policy of {found[0]!r:.80} with {found[1]!r:.200}, not of {wanted[0]!r} with "
+                f"{wanted[1]}."
+            )
+        return player
