@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from turngym.arithmetic import float_sum
 from turngym.envs.multiagent.equilibria.tree import Floats, GameTree
 
 _BATCH = 4096
@@ -89,7 +90,7 @@ class MonteCarloCFR:
 
     def _policy(self, number: int) -> list[float]:
         positive = [max(regret, 0.0) for regret in self._regrets[number]]
-        total = sum(positive)
+        total = float_sum(positive)
         return [each / total for each in positive] if total > 0 else [1 / len(positive)] * len(positive)
 
     def _external(self, node: int, seat: int) -> float:
@@ -146,4 +147,4 @@ def _add(total: list[float], more: list[float]) -> None:
 
 
 def _dot(first: list[float], second: list[float]) -> float:
-    return float(sum(one * other for one, other in zip(first, second, strict=True)))
+    return float_sum(one * other for one, other in zip(first, second, strict=True))
