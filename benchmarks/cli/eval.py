@@ -68,7 +68,7 @@ class Arguments:
             runs/base@50%; see docs/concepts/snapshots.md.
         data: Questions to use instead of an environment: a file (JSON Lines) or hf:NAME; see docs/how-to/questions.md.
         reward: Reward of an answer to --data: auto, exact, numeric, math, ... or a function `path/to/file.py:function`.
-        tools: Tools for --data: python, and functions `path/to/file.py:function`.
+        tools: Tools for --data: python, functions `path/to/file.py:function`, and MCP servers `mcp:COMMAND`.
         episodes: Episodes per environment, on distinct tasks (default: the suite's number, or up to 100).
         seed: Seed of the agent and, outside a suite, of the choice of tasks.
         split: Split to draw tasks from; suites define their own.

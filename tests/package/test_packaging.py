@@ -36,7 +36,7 @@ EXTRAS: dict[str, str] = {
     "desktop": "play turngym/Desktop-v0 --agent random",
     "math": "python: from turngym.envs.tools.math_python.values import library; library()",
     "sandbox": "play turngym/MathPython-v0 --agent random --option sandbox=docker",
-    "mcp": "python: from turngym.wrappers.tool_use.mcp_tools import McpServer; McpServer(['server'])",
+    "mcp": "python: from turngym.envs.tools.mcp_tools import McpServer; McpServer(['server'])",
     "serve": "serve-env turngym/Sokoban-v0 --port 0",
     "ray": "eval turngym/GuessTheNumber-v0 --agent random --episodes 1 --backend ray",
     "vllm": "eval turngym/GuessTheNumber-v0 --agent vllm:model --episodes 1",

@@ -7,8 +7,8 @@ from typing import Any
 import gymnasium
 import pytest
 
+from turngym.envs.tools.mcp_tools import McpServer
 from turngym.envs.tools.tool_schema import Tool
-from turngym.wrappers.tool_use.mcp_tools import McpServer
 from turngym.wrappers.tool_use.tools import Tools
 
 SERVER = r"""

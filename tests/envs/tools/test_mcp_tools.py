@@ -1,7 +1,11 @@
 """Tools of a real MCP server in a process of its own."""
 
+import contextlib
 import importlib.util
+import socket
+import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,10 +13,11 @@ import gymnasium
 import pytest
 
 import turngym
+from turngym.envs.tools.mcp_tools import McpServer
+from turngym.envs.tools.questions import Questions
 from turngym.envs.tools.tool_schema import problem_with
 from turngym.errors import ConfigError, MissingExtra
 from turngym.wrappers import Wrapping
-from turngym.wrappers.tool_use.mcp_tools import McpServer
 from turngym.wrappers.tool_use.tools import Tools
 
 GAME = "turngym/GuessTheNumber-v0"
@@ -111,7 +116,7 @@ def test_schemas_of_a_server_are_checked_here(server: McpServer) -> None:
 @pytest.mark.integration
 @pytest.mark.parametrize("code", ["raise SystemExit(3)", "print('hello')"])
 def test_a_program_that_is_no_server_is_refused(code: str) -> None:
-    with pytest.raises(ConfigError, match=r"does not begin|has said nothing"):
+    with pytest.raises(ConfigError, match=r"does not start|has said nothing"):
         McpServer([sys.executable, "-c", code], start_seconds=10.0)
 
 
@@ -137,8 +142,67 @@ def test_a_program_that_says_nothing_is_refused_in_time() -> None:
 def test_a_command_is_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
     empty: list[str] = []
     for command in ("python server.py", empty):
-        with pytest.raises(ConfigError, match="is a list such as"):
+        with pytest.raises(ConfigError, match="is a command such as"):
             McpServer(command)
     monkeypatch.setitem(sys.modules, "mcp", None)
     with pytest.raises(MissingExtra, match=r"turngym\[mcp\]"):
         McpServer(["python", "server.py"])
+
+
+def _questions(tmp_path: Path, place: str) -> Questions:
+    data = tmp_path / "questions.jsonl"
+    data.write_text('{"question": "6 times 7?", "answer": "42"}\n')
+    return Questions(data=str(data), tools=(place,))
+
+
+@needs_mcp
+@pytest.mark.integration
+def test_questions_take_the_tools_of_a_command(tmp_path: Path) -> None:
+    path = tmp_path / "server.py"
+    path.write_text(SERVER)
+    env = _questions(tmp_path, f"mcp:{sys.executable} {path}")
+    env.reset(seed=0)
+    assert "Multiply two numbers. The text is JSON" in env.instructions
+    assert "\n42\n" in env.step('<multiply>{"a": 6, "b": 7}</multiply>')[0]
+    assert "a must be integer" in env.step('<multiply>{"a": "six", "b": 7}</multiply>')[0]
+    assert "no way" in env.step("<fail>no way</fail>")[0]
+    assert env.step("<answer>42</answer>")[1] == 1.0
+
+
+@needs_mcp
+@pytest.mark.integration
+def test_questions_take_the_tools_of_an_address(tmp_path: Path) -> None:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    path = tmp_path / "server.py"
+    path.write_text(
+        SERVER.replace("server.run()", "server.run('streamable-http')").replace('("test")', f'("test", port={port})')
+    )
+    with subprocess.Popen([sys.executable, str(path)], stderr=subprocess.DEVNULL) as process:
+        try:
+            _wait_for(port)
+            with McpServer(f"http://127.0.0.1:{port}/mcp") as server:
+                names = [tool.name for tool in server.tools()]
+                env = Tools(gymnasium.make(GAME), tools=server.tools(), timeout=60.0)
+                env.reset(seed=0)
+                assert "multiply" in names and "\n42\n" in env.step(call("multiply", '{"a": 6, "b": 7}'))[0]
+        finally:
+            process.kill()
+
+
+def _wait_for(port: int) -> None:
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.1)
+
+
+@needs_mcp
+@pytest.mark.integration
+def test_a_command_that_is_none_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="does not start"):
+        _questions(tmp_path, "mcp:/no/such/program")
+    with pytest.raises(ConfigError, match="No closing quotation"):
+        _questions(tmp_path, "mcp:python 'server.py")

@@ -125,7 +125,7 @@ def test_a_reward_sees_metadata_and_may_return_any_number(own: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"tools": ("pyhton",)}, "tools has python and functions"),
+        ({"tools": ("pyhton",)}, "tools has python, functions"),
         ({"tools": ("own.py:Loud",)}, "needs a unique name of lower-case letters, digits and _: rename it"),
         ({"tools": ("own.py:two",)}, "must take one text"),
         ({"tools": ("own.py:later",)}, "must be a plain function, got one with async or yield"),

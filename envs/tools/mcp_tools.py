@@ -1,4 +1,4 @@
-"""Tools of MCP servers (Model Context Protocol), run as child processes over standard input and output.
+"""Tools of MCP servers (Model Context Protocol): child processes over standard input and output, or servers by HTTP.
 
 with McpServer(["python", "server.py"]) as server:
     env = wrap(env, "tools", tools=server.tools())
@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib.util
+import os
+import shlex
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from functools import lru_cache
 from types import TracebackType
 from typing import Any, Self
 
@@ -19,35 +23,34 @@ from turngym.envs.tools.tool_schema import Tool
 from turngym.errors import ConfigError, missing_extra
 
 _LONGEST_DESCRIPTION = 4000
+_ADDRESSES = ("http://", "https://")
 
 
 class McpServer:
-    """A server of tools in a separate process; safe to call from many slots at once.
+    """A server of tools; safe to call from many slots at once.
 
     Args:
-        command: The program and its arguments.
-        environment: Its environment variables; a few harmless ones unless given.
+        command: The program and its arguments, run in a separate process, or the address of a running server,
+            ``http://...``.
+        environment: Environment variables of the program; a few harmless ones unless given.
         start_seconds: Timeout for the start of the server.
 
     Raises:
         MissingExtra: The package mcp is missing.
-        ConfigError: The server does not start.
+        ConfigError: The server does not start, or does not answer.
     """
 
     def __init__(
-        self, command: Sequence[str], environment: dict[str, str] | None = None, start_seconds: float = 60.0
+        self, command: Sequence[str] | str, environment: dict[str, str] | None = None, start_seconds: float = 60.0
     ) -> None:
-        if isinstance(command, str) or not command:
+        if not command or (isinstance(command, str) and not command.startswith(_ADDRESSES)):
             raise ConfigError(
-                f"the command of an MCP server is a list such as ['python', 'server.py'], got {command!r}."
+                "an MCP server is a command such as ['python', 'server.py'] or an address http://..., got "
+                f"{command!r:.200}."
             )
-        try:
-            import mcp.client.stdio
-        except ModuleNotFoundError:
-            raise missing_extra("an MCP server", "mcp", "mcp") from None
-        self._parameters = mcp.client.stdio.StdioServerParameters(
-            command=command[0], args=list(command[1:]), env=environment
-        )
+        if importlib.util.find_spec("mcp") is None:
+            raise missing_extra("an MCP server", "mcp", "mcp")
+        self._command, self._environment = command, environment
         self._loop = asyncio.new_event_loop()
         self._ready: Future[list[Tool]] = Future()
         self._task = self._loop.create_task(self._session())
@@ -57,12 +60,10 @@ class McpServer:
             self._tools = self._ready.result(start_seconds)
         except TimeoutError:
             self.close()
-            raise ConfigError(
-                f"the MCP server {list(command)} has said nothing for {start_seconds:g} seconds."
-            ) from None
+            raise ConfigError(f"the MCP server {command} has said nothing for {start_seconds:g} seconds.") from None
         except Exception as error:  # any failure of an external program at its start
             self.close()
-            raise ConfigError(f"the MCP server {list(command)} does not begin: {_innermost(error)!r}.") from error
+            raise ConfigError(f"the MCP server {command} does not start: {_innermost(error)!r}.") from error
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -78,13 +79,23 @@ class McpServer:
 
     async def _session(self) -> None:
         from mcp import ClientSession
-        from mcp.client.stdio import stdio_client
 
-        async with stdio_client(self._parameters) as (reader, writer), ClientSession(reader, writer) as session:
+        async with self._connection() as (reader, writer, *_), ClientSession(reader, writer) as session:
             await session.initialize()
             listed = await session.list_tools()
             self._ready.set_result([self._tool(session, each) for each in listed.tools])
             await asyncio.Event().wait()
+
+    def _connection(self) -> Any:
+        """Return the streams to the server, as a context manager."""
+        if isinstance(self._command, str):
+            from mcp.client.streamable_http import streamable_http_client
+
+            return streamable_http_client(self._command)
+        from mcp.client.stdio import StdioServerParameters, stdio_client
+
+        program, *arguments = self._command
+        return stdio_client(StdioServerParameters(command=program, args=arguments, env=self._environment))
 
     def _tool(self, session: Any, found: Any) -> Tool:
         async def call(**arguments: Any) -> str:
@@ -136,3 +147,22 @@ def _innermost(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
     return error
+
+
+def server_at(place: str) -> McpServer:
+    """Return the server that a command line or an address names; one for all environments of this process.
+
+    Raises:
+        ConfigError: It is no command line, or the server does not start.
+    """
+    return _server(place, os.getpid())
+
+
+@lru_cache(maxsize=16)
+def _server(place: str, _pid: int) -> McpServer:
+    if place.startswith(_ADDRESSES):
+        return McpServer(place)
+    try:
+        return McpServer(shlex.split(place))
+    except ValueError as error:
+        raise ConfigError(f"mcp: needs a command line, got {place!r:.200}: {error}.") from error
