@@ -42,7 +42,7 @@ FAMILIES = (
     "turngym.envs.service",
     "turngym.envs.adapters",
 )
-GAME_FAMILIES = ("turngym.envs.werewolf", "turngym.envs.tablegames", "turngym.envs.adapters.open_spiel")
+GAME_FAMILIES = ("turngym.envs.werewolf", "turngym.envs.tablegames", "turngym.envs.open_spiel")
 """Packages whose ``SPECS`` list games between seats; each game also has a seat id."""
 NAMESPACE = "turngym"
 _GROUP = "turngym.environments"

@@ -18,6 +18,7 @@ from turngym.terminal.console import Console
 SHELVES = {
     "textgames": "Text games",
     "tablegames": "Table games",
+    "open_spiel": "OpenSpiel",
     "werewolf": "Werewolf",
     "tools": "Code and tools",
     "search": "Search",

@@ -58,8 +58,8 @@ class Questions(TextEnv[str]):
         all answers are numbers, else ``normalised``), ``"exact"``, ``"normalised"``, ``"wide"``, ``"contains"``,
         ``"numeric"``, ``"math"``, ``"none"``, or a function ``path/to/file.py:function`` of task and answer."""
         tools: tuple[str, ...] = ()
-        """``"python"``, an interpreter in a sandbox, functions ``path/to/file.py:function`` of one text, and the tools of
-        MCP servers, ``"mcp:COMMAND"`` or ``"mcp:http://..."``."""
+        """``"python"``, an interpreter in a sandbox, functions ``path/to/file.py:function`` of one text, and the tools
+        of MCP servers, ``"mcp:COMMAND"`` or ``"mcp:http://..."``."""
         form: Literal["tags", "json", "plain"] = "tags"
         """Syntax of calls and answers; with ``"plain"`` the whole action is the answer, and there are no rules."""
         attempts: Annotated[int, between(1, 100)] = 1

@@ -7,13 +7,13 @@ import pytest
 from table_play import at_random, decisions, match, started
 
 import turngym  # noqa: F401  (registers the environments)
-from turngym.envs.adapters.open_spiel.game import OpenSpiel
 from turngym.envs.check import check
 from turngym.envs.multiagent import make_aec, make_game, make_parallel
 from turngym.envs.multiagent.equilibria.evaluation import evaluate_policy
 from turngym.envs.multiagent.equilibria.tree import game_tree
 from turngym.envs.multiagent.game import Game, InvalidAction
 from turngym.envs.multiagent.table import Table
+from turngym.envs.open_spiel.game import OpenSpiel
 from turngym.errors import ConfigError, UnknownName
 from turngym.seeding import stream
 

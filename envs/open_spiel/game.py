@@ -46,9 +46,7 @@ class OpenSpiel(Game):
 
     file_options = worded("rules")
     name = "open_spiel"
-    players: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {"mcts": "turngym.envs.adapters.open_spiel.players:MctsPlayer"}
-    )
+    players: ClassVar[Mapping[str, str]] = MappingProxyType({"mcts": "turngym.envs.open_spiel.players:MctsPlayer"})
 
     def __init__(self, *positional: Any, **options: Any) -> None:
         self.take_options(self.name, options, positional)

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from turngym.envs.adapters.open_spiel.game import OpenSpiel
 from turngym.envs.multiagent.game import Game
 from turngym.envs.multiagent.players import Player
 from turngym.envs.multiagent.views import SeatView
+from turngym.envs.open_spiel.game import OpenSpiel
 from turngym.errors import ConfigError
 
 _SIMULATIONS = 100

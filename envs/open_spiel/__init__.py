@@ -4,7 +4,7 @@ from turngym.envs.registration import Spec
 
 SPECS: dict[str, Spec] = {
     "turngym/OpenSpiel-v0": Spec(
-        "turngym.envs.adapters.open_spiel.game:OpenSpiel",
+        "turngym.envs.open_spiel.game:OpenSpiel",
         {},
         "Any game of the package open_spiel, by its name there.",
         "openspiel",
