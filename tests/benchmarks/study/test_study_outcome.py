@@ -139,10 +139,10 @@ def test_a_measure_that_runs_do_not_have_is_named(key: str, message: str, tmp_pa
         read_outcome(plan, tmp_path)
 
 
-def write_plan(folder: Path, **arms: str) -> Path:
+def write_plan(folder: Path, *, seeds: int = 2, **arms: str) -> Path:
     path = folder / "small.toml"
     lines = [f'{name} = "{options}"' for name, options in arms.items()]
-    head = f'seeds = 2\ncommon = "--env turngym/FrozenLake-v0 {COMMON}"\nclaims = ["one > two"]\n[arms]\n'
+    head = f'seeds = {seeds}\ncommon = "--env turngym/FrozenLake-v0 {COMMON}"\nclaims = ["one > two"]\n[arms]\n'
     path.write_text(head + "\n".join(lines) + "\n")
     return path
 
@@ -182,17 +182,17 @@ def test_a_run_that_fails_does_not_stop_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    plan = write_plan(tmp_path, one="--algorithm ppo --model absent", two="--algorithm grpo")
+    plan = write_plan(tmp_path, seeds=1, one="--algorithm ppo --model absent", two="--algorithm grpo")
     assert main(["study", "run", str(plan), "--arms", "two", "--at-once", "2"]) == 0
-    assert not list((tmp_path / "runs" / "studies" / "small").glob("one-*")) and "2/2" in capfd.readouterr().out
+    assert not list((tmp_path / "runs" / "studies" / "small").glob("one-*")) and "1/1" in capfd.readouterr().out
     assert main(["study", "run", str(plan), "--at-once", "2"]) == 1
     out, err = capfd.readouterr()
-    assert "one-seed0 failed (2), see runs/studies/small/one-seed0.log: " in err and "2/2" in out
+    assert "one-seed0 failed (2), see runs/studies/small/one-seed0.log: " in err and "1/1" in out
 
 
 @pytest.mark.integration
 def test_two_processes_share_a_study_and_one_of_them_is_killed(tmp_path: Path) -> None:
-    plan = write_plan(tmp_path, one="--algorithm ppo", two="--algorithm grpo")
+    plan = write_plan(tmp_path, seeds=1, one="--algorithm ppo", two="--algorithm grpo")
     command = [sys.executable, "-m", "turngym", "study", "run", str(plan)]
     folder = tmp_path / "runs" / "studies" / "small"
     first = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
@@ -207,8 +207,8 @@ def test_two_processes_share_a_study_and_one_of_them_is_killed(tmp_path: Path) -
     first.wait()
     out, err = second.communicate(timeout=900)
     assert second.returncode == 0, err
-    assert out.count("2/2") == 2 and "failed" not in err
-    assert len(list(folder.glob("*/done"))) == 4
+    assert out.count("1/1") == 2 and "failed" not in err
+    assert len(list(folder.glob("*/done"))) == 2
 
 
 def trains(study: int) -> bool:
@@ -223,7 +223,7 @@ def trains(study: int) -> bool:
 @pytest.mark.integration
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children of a process are found in /proc")
 def test_a_run_that_was_starting_when_its_study_was_killed_is_waited_for(tmp_path: Path) -> None:
-    plan = write_plan(tmp_path, one="--algorithm ppo", two="--algorithm grpo")
+    plan = write_plan(tmp_path, seeds=1, one="--algorithm ppo", two="--algorithm grpo")
     command = [sys.executable, "-m", "turngym", "study", "run", str(plan), "--arms", "one"]
     first = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     while not trains(first.pid):
