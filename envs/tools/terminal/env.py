@@ -11,7 +11,7 @@ import numpy as np
 from turngym.envs.core import MaxTurns, Outcome, TextEnv
 from turngym.envs.instances import canonical_text
 from turngym.envs.settings import worded
-from turngym.envs.tools.harbor.box import BoxLost, Ran
+from turngym.envs.tools.harbor.box import BoxError, Ran
 from turngym.envs.tools.harbor.calls import BASH, CALLS, SUBMIT, TOOLS, output_text, read_action
 from turngym.envs.tools.harbor.files import Entry, packed
 from turngym.envs.tools.terminal.families import FAMILIES
@@ -132,7 +132,7 @@ class Terminal(TextEnv[str]):
         self._prober.restart(below)
         try:
             return self._prober.run(f"cd {name}; {command}", _PROBE_SECONDS, 0)
-        except BoxLost:
+        except BoxError:
             self._prober.close()
             return Ran(137, "", False)
 
@@ -155,10 +155,10 @@ class Terminal(TextEnv[str]):
         try:
             text = command.strip("\n").encode("utf8", "replace").decode()
             ran = self._machine.run(text, self.options.seconds, self.turn + 1)
-        except BoxLost:
+        except BoxError:
             self._machine.close()
             self._solved, self._done = False, 0.0
-            return "The machine has ended: your processes took more memory than they may.", True
+            return "The machine has ended: your processes took more memory than they may, or changed it.", True
         self._judge()
         return output_text(ran, self.options.output), False
 

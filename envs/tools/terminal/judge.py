@@ -12,7 +12,7 @@ from turngym.envs.tools.terminal.task import Probe, Task, Wanted
 Tree = Mapping[str, Entry]
 RunProbe = Callable[[Mapping[str, Entry], str], Ran]
 """Runs a command in a fresh box whose folder of the task has these files."""
-_SCRATCH = ("__pycache__",)
+_SCRATCH = "__pycache__"
 
 
 class Verdict(NamedTuple):
@@ -84,7 +84,7 @@ def _unasked(task: Task, files: Tree) -> Iterator[str]:
         before, after = task.files.get(path), files.get(path)
         if path in task.wanted or (path in parents and (after is None or after.kind == "folder")):
             continue
-        if is_below(path, task.scratch) or path.rpartition("/")[2] in _SCRATCH:
+        if is_below(path, task.scratch) or _SCRATCH in path.split("/"):
             continue
         if before is None or after is None or before[::2] != after[::2]:
             yield path

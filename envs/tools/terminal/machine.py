@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import zlib
 from collections.abc import Mapping
 
 from turngym.envs.tools.harbor.box import LARGEST_SNAPSHOT, BoxError, Ran
@@ -30,6 +31,18 @@ def require_programs() -> None:
     missing = [name for name in _PROGRAMS if shutil.which(name, path="/usr/bin:/bin") is None]
     if missing:
         raise MissingExtra(f"turngym/Terminal-v0 needs {', '.join(missing)}: apt-get install {' '.join(missing)}.")
+
+
+def is_tree(text: str) -> bool:
+    """Return whether a text is a packed tree: a command may have changed the program in the box that packs.
+
+    >>> is_tree(packed_rows([("a", Entry("folder"), 0)])), is_tree("a"), is_tree(packed_rows([("a", Entry("pipe"), 0)]))
+    (True, False, False)
+    """
+    try:
+        return all(0 <= stamp < 2**63 for _, _, stamp in unpacked(text))
+    except (ValueError, TypeError, RecursionError, OverflowError, zlib.error):
+        return False
 
 
 class Machine:
@@ -61,11 +74,12 @@ class Machine:
         """Run a command in a new shell, in the folder and with the variables that the last one left.
 
         Raises:
-            BoxLost: The box has ended.
+            BoxError: The box has ended, or cannot follow orders any more.
         """
         box = self._ready()
         ran = box.run(command, variables(turn), seconds)
-        self.tree = box.get(["/"], LARGEST_SNAPSHOT, (REAL_TIME * _SECOND, clock(turn) * _SECOND))
+        tree = box.get(["/"], LARGEST_SNAPSHOT, (REAL_TIME * _SECOND, clock(turn) * _SECOND))
+        self.tree = tree if tree and is_tree(tree) else None
         return ran
 
     def files(self) -> dict[str, Entry]:
