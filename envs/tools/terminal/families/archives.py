@@ -10,16 +10,16 @@ from collections.abc import Mapping
 from turngym.envs.tools.terminal.task import Draw, Probe, Task, Wanted, file, folders, gzipped, text
 
 _RESTORE = """backup.tar.gz holds parts, and each part is a .tar.gz with files. sums.txt has the SHA-256 of every \
-file that was saved. Put the files whose sum agrees into the folder restored, under the paths that they have in the \
-parts. Write the paths of all others that sums.txt names, damaged or missing, to damaged.txt in byte order, one on a \
+file that was saved. Put the files whose sum agrees into the folder {folder}, under the paths that they have in the \
+parts. Write the paths of all others that sums.txt names, damaged or missing, to {report} in byte order, one on a \
 line."""
-_RESTORE_SOLUTION = """mkdir -p /tmp/parts /tmp/all restored
+_RESTORE_SOLUTION = """mkdir -p /tmp/parts /tmp/all {folder}
 tar -xzf backup.tar.gz -C /tmp/parts
 for part in /tmp/parts/*.tar.gz; do tar -xzf "$part" -C /tmp/all; done
 here=$PWD; cd /tmp/all
 sha256sum -c "$here/sums.txt" 2> /dev/null | sed -n 's/: OK$//p' | sort > /tmp/good
-xargs -r cp --parents -t "$here/restored" < /tmp/good
-cut -c 67- "$here/sums.txt" | sort | comm -23 - /tmp/good > "$here/damaged.txt"
+xargs -r cp --parents -t "$here/{folder}" < /tmp/good
+cut -c 67- "$here/sums.txt" | sort | comm -23 - /tmp/good > "$here/{report}"
 cd "$here" || exit"""
 _PACK = """Write site.tar.gz with all files below site that end in .{end} and no others, under their paths relative \
 to site, such as {example}."""
@@ -31,6 +31,7 @@ def archives(draw: Draw) -> Task:
     names = [f"{draw.pick(('doc', 'img', 'src'))}/{word}" for word in draw.words(draw.scale(4, 6))]
     if draw.number(0, 1):
         return _pack(draw, names)
+    folder, report = draw.words(2)
     files = {f"{name}.txt": draw.text().encode() for name in names}
     sums = "".join(f"{hashlib.sha256(data).hexdigest()}  {path}\n" for path, data in sorted(files.items()))
     bad = draw.some(sorted(files), draw.number(1, 2 * draw.level))
@@ -40,11 +41,12 @@ def archives(draw: Draw) -> Task:
     count = draw.number(2, 2 + draw.level)
     rows = sorted(saved.items())
     parts = {f"part{place + 1}.tar.gz": packed(dict(rows[place::count])) for place in range(count)}
-    wanted = {f"restored/{path}": Wanted(data) for path, data in files.items() if path not in bad}
-    wanted["damaged.txt"] = text(sorted(bad))
+    wanted = {f"{folder}/{path}": Wanted(data) for path, data in files.items() if path not in bad}
+    wanted[f"{report}.txt"] = text(sorted(bad))
     start = {"backup.tar.gz": file(packed(parts)), "sums.txt": file(sums)}
     look = "tar -tzf backup.tar.gz; head -n 2 sums.txt"
-    return Task(_RESTORE, start, wanted, (look, _RESTORE_SOLUTION))
+    words = {"folder": folder, "report": f"{report}.txt"}
+    return Task(_RESTORE.format(**words), start, wanted, (look, _RESTORE_SOLUTION.format(**words)))
 
 
 def _pack(draw: Draw, names: list[str]) -> Task:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from turngym.envs.tools.terminal.task import Draw, Task, Wanted, file, folders, text
 
-_GOAL = """Among the files below photos, of those with the same content keep only the one whose path is first in \
-byte order, and delete the others. Write the deleted paths to removed.txt in byte order, one on a line, each \
-beginning with photos/. Folders stay, even if empty."""
-_SOLUTION = """find photos -type f -print0 | sort -z | xargs -0 sha256sum > /tmp/sums
-awk '{ path = substr($0, 67) } seen[$1]++ { print path }' /tmp/sums > removed.txt
-while IFS= read -r path; do rm -- "$path"; done < removed.txt"""
+_GOAL = """Among the files below photos, of those with the same content keep only the one whose path is {side} in byte \
+order, and delete the others. Write the deleted paths to {report} in byte order, one on a line, each beginning with \
+photos/. Folders stay, even if empty."""
+_SOLUTION = """find photos -type f -print0 | sort {option}z | xargs -0 sha256sum > /tmp/sums
+awk '{{ path = substr($0, 67) }} seen[$1]++ {{ print path }}' /tmp/sums | sort > {report}
+while IFS= read -r path; do rm -- "$path"; done < {report}"""
 
 
 def duplicates(draw: Draw) -> Task:
@@ -23,9 +23,13 @@ def duplicates(draw: Draw) -> Task:
             name = f"{word}{draw.pick(('-', ' ', '_'))}{draw.number(1, 99)}.raw"
             files[f"{draw.pick(places)}/{name}"] = file(content)
     kept, removed = set[bytes](), []
-    for path in sorted(files):
+    is_last, report = draw.number(0, 1), f"{draw.words(1)[0]}.txt"
+    for path in sorted(files, reverse=bool(is_last)):
         if files[path].data in kept:
             removed.append(path)
         kept.add(files[path].data)
-    wanted = {**{path: Wanted() for path in removed}, "removed.txt": text(removed)}
-    return Task(_GOAL, folders(dict(sorted(files.items())), *places), wanted, ("find photos -type f | sort", _SOLUTION))
+    wanted = {**{path: Wanted() for path in removed}, report: text(sorted(removed))}
+    words = {"side": "last" if is_last else "first", "option": "-r" if is_last else "-", "report": report}
+    look = "find photos -type f | sort"
+    tree = folders(dict(sorted(files.items())), *places)
+    return Task(_GOAL.format(**words), tree, wanted, (look, _SOLUTION.format(**words)))

@@ -5,29 +5,33 @@ from __future__ import annotations
 from turngym.envs.tools.terminal.task import Draw, Task, file, folders, text
 
 _GOAL = """Run each jobs/NAME.sh once with bash, in this folder, after the jobs that its line `# after:` names. If \
-one of these has ended with another exit code than 0, or was not run, do not run it. Write results.txt: a line `NAME \
-CODE` for each job that was run, with its exit code, and `NAME skipped` for the others, in byte order. A job ended \
+one of these has ended with another exit code than 0, or was not run, do not run it. Write {report}: a line `NAME \
+CODE` for each job that was run, with its exit code, and `NAME {word}` for the others, in byte order. A job ended \
 by signal N counts as 128 + N. The jobs write to the folder out."""
 _SOLUTION = """declare -A code after
-for path in jobs/*.sh; do name=${path#jobs/}; name=${name%.sh}; after[$name]=$(sed -n 's/^# after://p' "$path"); done
-while [ ${#code[@]} -lt ${#after[@]} ]; do
-  for name in "${!after[@]}"; do
-    [ -n "${code[$name]}" ] && continue
+for path in jobs/*.sh; do
+  name=${{path#jobs/}} name=${{name%.sh}}
+  after[$name]=$(sed -n 's/^# after://p' "$path")
+done
+while [ ${{#code[@]}} -lt ${{#after[@]}} ]; do
+  for name in "${{!after[@]}}"; do
+    [ -n "${{code[$name]}}" ] && continue
     state=run
-    for other in ${after[$name]}; do
-      case ${code[$other]} in '') state=wait; break ;; 0) ;; *) state=skip ;; esac
+    for other in ${{after[$name]}}; do
+      case ${{code[$other]}} in '') state=wait; break ;; 0) ;; *) state=skip ;; esac
     done
-    if [ $state = skip ]; then code[$name]=skipped
+    if [ $state = skip ]; then code[$name]={word}
     elif [ $state = run ]; then bash "jobs/$name.sh" 2> /dev/null; code[$name]=$?; fi
   done
 done
-for name in "${!code[@]}"; do echo "$name ${code[$name]}"; done | sort > results.txt"""
+for name in "${{!code[@]}}"; do echo "$name ${{code[$name]}}"; done | sort > {report}"""
 _SIGNALS = {"TERM": 15, "KILL": 9, "HUP": 1}
 
 
 def jobs(draw: Draw) -> Task:
     """Draw a task of running jobs."""
     names = draw.words(draw.scale(3, 5))
+    report, word = f"{draw.words(1)[0]}.txt", draw.words(1)[0]
     codes, values, files = dict[str, str](), dict[str, int](), {}
     for place, name in enumerate(names):
         after = sorted(draw.some(names[:place], min(place, draw.number(0, 2))))
@@ -40,10 +44,12 @@ def jobs(draw: Draw) -> Task:
             codes[name] = str(code)
             values[name] = start + sum(factor * values[other] for other in after)
         else:
-            codes[name] = "skipped"
+            codes[name] = word
     wanted = {f"out/{name}.txt": text([str(value)]) for name, value in values.items()}
-    wanted["results.txt"] = text([f"{name} {code}" for name, code in sorted(codes.items())])
-    return Task(_GOAL, folders(dict(sorted(files.items())), "out"), wanted, ("head jobs/*", _SOLUTION))
+    wanted[report] = text([f"{name} {code}" for name, code in sorted(codes.items())])
+    words = {"report": report, "word": word}
+    tree = folders(dict(sorted(files.items())), "out")
+    return Task(_GOAL.format(**words), tree, wanted, ("head jobs/*", _SOLUTION.format(**words)))
 
 
 def _end(draw: Draw) -> tuple[str, int]:
