@@ -68,7 +68,10 @@ def rulesets() -> Iterator[tuple[str, str]]:
         except TurngymError:  # it needs a package, a program or an option
             continue
     for game_id in sorted(games()):
-        yield game_id, game_ruleset_hash(game_id, make_game(game_id))
+        try:
+            yield game_id, game_ruleset_hash(game_id, make_game(game_id))
+        except TurngymError:  # it needs a package
+            continue
 
 
 def transcripts() -> Iterator[tuple[str, str]]:
