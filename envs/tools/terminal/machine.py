@@ -18,7 +18,6 @@ from turngym.errors import MissingExtra
 _SETTINGS = BoxSettings(memory_mib=512, storage_mib=16)
 _PROGRAMS = ("awk", "bash", "find", "git", "gzip", "make", "python3", "sed", "sha256sum", "tar")
 _PATIENCE = 15.0
-_TASKS_OF_A_BOX = 50
 _SECOND = 10**9
 
 
@@ -55,7 +54,6 @@ class Machine:
     def __init__(self) -> None:
         self._box: BubblewrapBox | None = None
         self._is_used = False
-        self._count = 0
         self._start = ""
         self.tree: str | None = ""
         """Packed files after the last command; empty before the first, None if they are too large."""
@@ -71,9 +69,6 @@ class Machine:
         found |= {f"{ROOT}/{path}": entry for path, entry in files.items()}
         self._start = packed_rows((path, entry, CLOCK * _SECOND) for path, entry in found.items())
         self.tree, self._is_used = tree, False
-        self._count += 1
-        if self._count % _TASKS_OF_A_BOX == 0:
-            self.close()
 
     def run(self, command: str, seconds: float, turn: int) -> Ran:
         """Run a command in a new shell, in the folder and with the variables that the last one left.
