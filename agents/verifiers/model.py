@@ -121,7 +121,10 @@ def make(argument: str, settings: AgentSettings, agent: Agent) -> ModelVerifier:
         return ModelVerifier(judge_of(argument, settings))
     found = agent.conductor.model if isinstance(agent, StyledAgent) else agent
     if not isinstance(found, ChatModel):
-        raise _no_model(found)
+        raise ConfigError(
+            f"the verifier 'model' needs a language model, {type(found).__name__} asks none: write "
+            "model:openai:MODEL@URL or model:hf:PATH."
+        )
     return ModelVerifier(found)
 
 
@@ -137,11 +140,7 @@ def judge_of(argument: str, settings: AgentSettings) -> ChatModel:
     """
     found = make_agent(argument, _settings_of_judge(argument, settings))
     if not isinstance(found, ChatModel):
-        raise _no_model(found)
+        raise ConfigError(
+            f"a judge needs a language model, {type(found).__name__} asks none: name openai:MODEL@URL or hf:PATH."
+        )
     return found
-
-
-def _no_model(found: object) -> ConfigError:
-    return ConfigError(
-        f"a judge needs a language model, {type(found).__name__} asks none: write openai:MODEL@URL or hf:PATH."
-    )

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from kinds import games_without_packages
 from toy_games import Coins, Secret
 
 from turngym.envs.multiagent import (
-    GAMES,
     Player,
     SeatView,
     Table,
@@ -156,7 +156,7 @@ def test_what_a_seat_earns_before_its_first_answer_counts_with_that_answer() -> 
     assert sum(rewards) == env.table.returns[1] and rewards[0] >= 3
 
 
-@pytest.mark.parametrize("game_id", [*GAMES, "toy_games:Spies", "toy_games:Coins"])
+@pytest.mark.parametrize("game_id", [*games_without_packages(), "toy_games:Spies", "toy_games:Coins"])
 def test_cumulative_rewards_and_steps_add_up_to_the_returns_of_the_table(game_id: str) -> None:
     env = make_aec(game_id, invalid_penalty=0.5)
     env.reset(seed=4)

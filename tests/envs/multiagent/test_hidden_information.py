@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from kinds import games_without_packages
 from toy_games import Spies
 
-from turngym.envs.multiagent import GAMES, Player, SeatView, Table, make_game
+from turngym.envs.multiagent import Player, SeatView, Table, make_game
 from turngym.envs.multiagent.hosted import begin_game
 from turngym.envs.multiagent.records import transcript_text
 from turngym.envs.seat import SeatEnv
@@ -59,7 +60,7 @@ def everything(table: Table, seat: int) -> tuple[Any, ...]:
     return texts, facts, repr(info), replace(table.counts[seat]), table.returns[seat]
 
 
-@pytest.mark.parametrize("game_id", [*GAMES, "toy_games:Secret", "toy_games:Spies"])
+@pytest.mark.parametrize("game_id", [*games_without_packages(), "toy_games:Secret", "toy_games:Spies"])
 def test_no_channel_tells_a_seat_what_it_cannot_know(game_id: str) -> None:
     table, draw = Table(make_game(game_id), invalid_penalty=0.25), stream("channels", game_id)
     for seed in range(2):

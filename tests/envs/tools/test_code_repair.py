@@ -252,7 +252,7 @@ def test_after_lost_tests_the_rest_is_given_up(sandbox: Sandbox) -> None:
 
 def test_a_restored_episode_goes_on_alike(env: CodeRepair) -> None:
     hand_in(env, "def NAME(*args): return 1")
-    saved, twin = env.snapshot(), CodeRepair(seconds=1.0, max_turns=20)
+    saved, twin = env.snapshot(), CodeRepair(seconds=3.0, max_turns=20)
     twin.restore(saved)
     assert twin.step(env.expert_action()) == env.step(env.expert_action())
 

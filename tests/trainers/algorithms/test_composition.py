@@ -21,8 +21,9 @@ OWN_RATIO = {
 """Methods whose ratio is the method itself, or that have none with their default settings: another one is refused."""
 WITH_CLIP = [name for name in BASES if name not in ("archer", "gkd", "iw_opd", "opd", "sdft", "sdpo")]
 MODIFIERS = ("turn_is", "s_ppo", "st_ppo", "epo", "mmd", "tis", "icepop", "mis")
-OWN_WEIGHTS = {"a3po": ("tis", "icepop"), "opd": ("tis", "icepop")}
-"""Methods with weights of the trainer over the sampler, and the modifiers that would give them again."""
+OWN_WEIGHTS = dict.fromkeys(("a3po", "opd", "gkd", "sdft", "sdpo"), ("tis", "icepop"))
+"""Methods with weights of the trainer over the sampler, or without advantages that weights could scale -> the modifiers
+that they refuse."""
 
 
 def works(name: str) -> bool:
