@@ -49,6 +49,15 @@ def _set_limits(limits: dict[str, Any]) -> None:
         resource.setrlimit(kind, (int(value), int(value)))
 
 
+def _reset_signals() -> None:
+    """Take back what the host's process ignores or blocks, such as SIGHUP under nohup: programs inside inherit it."""
+    python_ignores = {signal.SIGPIPE, signal.SIGXFSZ}
+    for number in signal.valid_signals() - python_ignores - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
 def _run_code(code: str, namespace: dict[str, Any]) -> str:
     """Run code and return the repr of its last line, if that is an expression."""
     tree = ast.parse(code, "<code>")
@@ -101,8 +110,7 @@ class Worker:
         for end in (self.orders, self.reports, self.out, self.err):
             os.close(end)
         _set_dumpable(1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        _reset_signals()
         null = os.open(os.devnull, os.O_RDONLY)
         for source, target in ((null, 0), (out_write, 1), (err_write, 2)):
             os.dup2(source, target)

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -217,3 +218,16 @@ def test_sandboxes_of_processes_side_by_side_belong_to_different_users(monkeypat
         monkeypatch.setattr(os, "getpid", lambda pid=pid: pid)
         seen |= {user_number(count) for count in range(1000)}
     assert len(seen) == 3000 and max(seen) < 100_000_000  # 1 and 4,000,001 meet, which takes 100,000 processes
+
+
+def test_signals_that_the_host_ignores_or_blocks_work_inside() -> None:
+    """Under nohup the host ignores SIGHUP, and every program that it starts would too."""
+    code = "import subprocess\nsubprocess.run(['sh', '-c', 'kill -{} $$; exit 7']).returncode"
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        with make_sandbox("bubblewrap", Limits(wall_seconds=60.0)) as sandbox, sandbox.session() as session:
+            assert [session.run(code.format(name)).value for name in ("HUP", "TERM")] == ["-1", "-15"]
+    finally:
+        signal.signal(signal.SIGHUP, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
