@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from turngym.envs.multiagent.game import Game
     from turngym.envs.multiagent.table import Table
 
 
@@ -120,3 +121,11 @@ class SeatView:
         if self.is_asked:
             parts = [*parts, self._table.game.prompt(self._seat)]
         return "\n".join(parts)
+
+
+def game_of(view: SeatView) -> Game:
+    """Return the game at the table of a view, with everything hidden: for players that are part of a game's rules.
+
+    Such a player may be made with another game of the same rules than the one that it plays, as in tournaments.
+    """
+    return view._table.game

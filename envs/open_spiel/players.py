@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from turngym.envs.multiagent.game import Game
 from turngym.envs.multiagent.players import Player
-from turngym.envs.multiagent.views import SeatView
+from turngym.envs.multiagent.views import SeatView, game_of
 from turngym.envs.open_spiel.game import OpenSpiel
 from turngym.errors import ConfigError
 
@@ -41,7 +41,7 @@ class MctsPlayer(Player):
                 f"the player mcts cannot search {game.options.rules}: it needs turns, and rewards at the end, or "
                 "positions that can be sampled from what a seat knows."
             )
-        self._game, self._simulations = game, simulations
+        self._simulations = simulations
 
     @classmethod
     def from_argument(cls, argument: str, game: Game) -> MctsPlayer:
@@ -58,24 +58,23 @@ class MctsPlayer(Player):
 
     def act(self, view: SeatView) -> str:
         """Return the action that a new search finds, with a seed drawn for this move."""
+        game = cast("OpenSpiel", game_of(view))
         seed = int(self._generator.integers(2**31 - 1))
-        search = self._in_public(seed) if self._game.is_perfect else self._in_private(seed)
-        action = search.step(self._game.position.clone())
-        return next(text for text, number in self._game.choices(view.seat).items() if number == action)
+        search = self._in_public(game, seed) if game.is_perfect else self._in_private(game, seed)
+        action = search.step(game.position.clone())
+        return next(text for text, number in game.choices(view.seat).items() if number == action)
 
-    def _in_public(self, seed: int) -> Any:
+    def _in_public(self, game: OpenSpiel, seed: int) -> Any:
         spiel: Any = importlib.import_module("pyspiel")
         rollouts = spiel.RandomRolloutEvaluator(1, seed)
-        return spiel.MCTSBot(
-            self._game.loaded, rollouts, _EXPLORATION, self._simulations, _MEMORY_MB, True, seed, False
-        )
+        return spiel.MCTSBot(game.loaded, rollouts, _EXPLORATION, self._simulations, _MEMORY_MB, True, seed, False)
 
-    def _in_private(self, seed: int) -> Any:
+    def _in_private(self, game: OpenSpiel, seed: int) -> Any:
         """Return the search in Python, whose samples of hidden facts can be seeded."""
         mcts: Any = importlib.import_module("open_spiel.python.algorithms.mcts")
         ismcts: Any = importlib.import_module("open_spiel.python.algorithms.ismcts")
         random = np.random.RandomState(seed)
         rollouts = mcts.RandomRolloutEvaluator(1, random)
-        found = ismcts.ISMCTSBot(self._game.loaded, rollouts, _EXPLORATION, self._simulations, random_state=random)
+        found = ismcts.ISMCTSBot(game.loaded, rollouts, _EXPLORATION, self._simulations, random_state=random)
         found.set_resampler(lambda state, player: state.resample_from_infostate(player, random.uniform))
         return found

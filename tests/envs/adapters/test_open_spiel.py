@@ -8,7 +8,7 @@ from table_play import at_random, decisions, match, started
 
 import turngym  # noqa: F401  (registers the environments)
 from turngym.envs.check import check
-from turngym.envs.multiagent import make_aec, make_game, make_parallel
+from turngym.envs.multiagent import make_aec, make_game, make_parallel, make_player
 from turngym.envs.multiagent.equilibria.evaluation import evaluate_policy
 from turngym.envs.multiagent.equilibria.tree import game_tree
 from turngym.envs.multiagent.game import Game, InvalidAction
@@ -104,6 +104,13 @@ def test_search_beats_random_play_and_repeats() -> None:
         assert sum(table.returns[0] for table in games) >= least
         again = match(made(rules), ["mcts:200", "random"], 0)
         assert again.actions == games[0].actions
+
+
+def test_a_search_plays_the_game_at_its_table_and_not_the_one_it_was_made_with() -> None:
+    """As in tournaments."""
+    for seed in range(4):
+        search = make_player("mcts:200", made("tic_tac_toe"))
+        assert match(made("tic_tac_toe"), ["random", search], seed).returns[1] >= 0
 
 
 @pytest.mark.parametrize("rules", ["goofspiel", "hanabi", "tarok"])
