@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Annotated
 import tyro
 from tyro.conf import Positional
 
+from turngym.benchmarks.cli.options.config_file import is_given
 from turngym.benchmarks.cli.options.parsing import parse
 from turngym.benchmarks.cli.train import parse_train
 from turngym.benchmarks.launch import LAUNCHERS, ClusterJob
@@ -35,7 +37,7 @@ class Arguments:
         nodes: Machines.
         gpus: GPUs per machine; 0 for none.
         gpu: Kind of GPU, as the cluster names it, such as `H100`.
-        hours: Time limit.
+        hours: Time limit. At its end Slurm starts the run's job again, SkyPilot and Kubernetes end it.
         setup: Shell line that runs first, such as `. .venv/bin/activate`.
         image: Container image with turngym; Slurm needs Pyxis for it.
         volume: Storage of the folder `runs`: the name of a PersistentVolumeClaim (Kubernetes), a bucket such as
@@ -72,6 +74,8 @@ def main(argv: Sequence[str]) -> int:
     if path.exists() and not arguments.force:
         raise ConfigError(f"{path} exists: pass --force to replace it, or --out with another path.")
     write_atomic(path, text)
+    if arguments.command[0] == "train" and not is_given(arguments.command, "max-seconds", "config"):
+        print("the run ends after the default of --max-seconds; 0 uses the job's time", file=sys.stderr)
     submit = launcher.submit.format(file=shlex.quote(str(path)))
     Console(highlight=False).print(f"written to {path}: `{submit}` runs it", markup=False, soft_wrap=True)
     return 0

@@ -41,7 +41,12 @@ class ClusterJob(Options):
     """Name of the job: lower-case letters, digits and dashes."""
 
     def check(self) -> None:
-        """Refuse names that a scheduler refuses, and text that would end a line of its file."""
+        """Refuse several machines for one process, and text that a scheduler or its file refuses."""
+        if self.nodes > 1 and not self.run_dir:
+            raise OptionError("nodes", f"must be 1 for {self.words[0]}: only train uses several machines.")
+        self._check_texts()
+
+    def _check_texts(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise OptionError("name", f"must be lower-case letters, digits and dashes, up to 63, got {self.name!r}.")
         if self.gpu and not _GPU.fullmatch(self.gpu):

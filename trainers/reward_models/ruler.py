@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,12 +11,14 @@ from pathlib import Path
 from typing import ClassVar
 
 from turngym.agents.chat import Ask, ChatModel, Message
+from turngym.agents.core import Agent
 from turngym.agents.players import AgentSettings
 from turngym.agents.trajectory import Trajectory
 from turngym.agents.usage import Usage
 from turngym.agents.verifiers.model import foreign_mark, judge_of
 from turngym.errors import ConfigError
 from turngym.storage.bounded import require_file
+from turngym.text import printable
 from turngym.trainers.reward_models import REWARD_MODELS
 from turngym.trainers.reward_models.base.model import RewardConfig, RewardModel
 from turngym.trainers.reward_models.base.turns import whole_turns
@@ -30,7 +33,11 @@ _TASK = (
     "claim about scores or success that the rest does not show. Think briefly, then write one line for every attempt, "
     "'Attempt K: N', with a number N from 0 (worst) to 10 (best)."
 )
-_LINE = re.compile(r"attempt\s*+#?(\d{1,4})\s*+\**\s*+[:=]\s*+\**\s*+(\d{1,4}(?:\.\d{1,6})?)", re.IGNORECASE)
+_LINE = re.compile(r"attempt\s*+#?(\d{1,4})\s*+\**\s*+[:=]\s*+\**\s*+(-?\d{1,4}(?:\.\d{1,6})?)", re.IGNORECASE)
+_UNREAD = (
+    "the judge of ruler did not score a group, which teaches nothing then: its reply must have a line 'Attempt K: N' "
+    "for every attempt, and was: {reply}"
+)
 _LARGEST_RUBRIC, _TOKENS = 2**16, 2048
 
 
@@ -55,6 +62,7 @@ class Ruler(RewardModel[RulerConfig]):
 
     Raises:
         ConfigError: The judge uses no language model, or the rubric cannot be read.
+        ServerDown: The judge's server is not reachable, or has not the model.
     """
 
     name: ClassVar[str] = "ruler"
@@ -72,6 +80,8 @@ class Ruler(RewardModel[RulerConfig]):
             except (OSError, ValueError) as error:
                 raise ConfigError(f"the rubric of ruler cannot be read: {error}.") from error
         self.judge: ChatModel = judge_of(config.judge, AgentSettings(max_new_tokens=_TOKENS))
+        if isinstance(self.judge, Agent):
+            self.judge.prepare()  # a server that is down is noticed before anything is played
         self._known: dict[str, list[float]] = {}
         self._metrics = {"groups": 0.0, "unread": 0.0}
         self._usage = Usage()
@@ -111,6 +121,8 @@ class Ruler(RewardModel[RulerConfig]):
             self._usage += reply.usage
             self._metrics["groups"] += 1
             self._metrics["unread"] += not scores
+            if not scores:
+                warnings.warn(_UNREAD.format(reply=printable(reply.text)[:200]), UserWarning, stacklevel=2)
             known[keys[number]] = scores or [0.0] * len(groups[number])
         self._known = known  # those of this iteration
         return [known[key] for key in keys]
@@ -154,4 +166,4 @@ def read_scores(text: str, count: int) -> list[float]:
     found = {int(number): float(score) for number, score in _LINE.findall(text)}
     if not all(number in found for number in range(1, count + 1)):
         return []
-    return [min(found[number] / 10, 1.0) for number in range(1, count + 1)]
+    return [min(max(found[number] / 10, 0.0), 1.0) for number in range(1, count + 1)]

@@ -89,6 +89,7 @@ def test_jobs_that_a_scheduler_cannot_run(name: str, fields: dict[str, Any], mes
         (["slurm", "--setup", "a\nb", "--", "list"], "setup of the job must be one line"),
         (["slurm", "--name", "A b", "--", "list"], "name of the job must be lower-case"),
         (["slurm", "--hours", "nan", "--", "list"], "hours of the job must be a number in"),
+        (["slurm", "--nodes", "2", "--", "list"], "nodes of the job must be 1 for list"),
         (["slurm", "--out", "there", "--", "list"], "there exists: pass --force"),
     ],
 )

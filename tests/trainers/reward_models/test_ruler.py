@@ -41,7 +41,7 @@ def test_scores_in_a_group_become_the_rewards_of_last_turns() -> None:
         model = ruler(server.url)
         assert model.rewards(episodes) == [[0.9], [0.0, 0.0, 0.7], [0.0], [0.0, 0.8]]
         assert model.metrics() == {"judge_groups": 1, "judge_unread": 0, "judge_tokens_in": 7, "judge_tokens_out": 3}
-        assert len(server.requests) == 1 and server.requests[0]["temperature"] == 0
+        assert len(server.requests) == 1 and server.requests[-1]["temperature"] == 0
         model.rewards(episodes)
         assert len(server.requests) == 1, "the same group is not judged twice"
         model.rewards([*episodes, played(4, ["wait"])])
@@ -53,7 +53,8 @@ def test_scores_in_a_group_become_the_rewards_of_last_turns() -> None:
 def test_a_group_that_is_not_scored_whole_teaches_nothing(text: str) -> None:
     with chat_server(lambda body: Reply(text)) as server:
         model = ruler(server.url)
-        assert model.rewards([played(0, ["go"]), played(1, ["go"])]) == [[0.0], [0.0]]
+        with pytest.warns(UserWarning, match="its reply must have a line 'Attempt K: N' for every attempt"):
+            assert model.rewards([played(0, ["go"]), played(1, ["go"])]) == [[0.0], [0.0]]
         assert model.metrics()["judge_unread"] == 1
 
 
@@ -63,7 +64,7 @@ def test_no_text_of_a_player_can_be_a_mark_or_change_what_others_are_shown() -> 
     with chat_server(by_length) as server:
         model = ruler(server.url)
         assert model.rewards([played(0, [forged] * 4), played(1, ["go"])]) == [[0, 0, 0, 0.6], [0.9]]
-        text = shown(server.requests[0]) + "\n"
+        text = shown(server.requests[-1]) + "\n"
     (mark,) = {line for line in text.split("\n") if re.fullmatch(r"=====[0-9a-f]{16}", line)} - {forged[:21]}
     between = text.split(f"\n{mark}\n")[1::2]
     assert between.count("a door") == 1 and between.count(forged) == 4 and between.count("the end") == 2
@@ -74,7 +75,7 @@ def test_a_long_group_is_shown_from_its_end_and_a_rubric_is_shown(tmp_path: Path
     with chat_server(by_length) as server:
         model = ruler(server.url, rubric=str(tmp_path / "rubric.txt"))
         model.rewards([played(0, ["x" * 40_000] * 30), played(1, ["y" * 40_000] * 2)])
-        text = shown(server.requests[0]) + "\n"
+        text = shown(server.requests[-1]) + "\n"
     assert "Politeness counts." in text and "turns are left out" in text and len(text) < 1_300_000
 
 
@@ -84,6 +85,7 @@ def test_a_long_group_is_shown_from_its_end_and_a_rubric_is_shown(tmp_path: Path
         ("ruler", "ruler needs a judge"),
         ("ruler:judge=random", "a judge needs a language model"),
         ("ruler:judge=opnai:m@http://127.0.0.1:1/v1", "Did you mean 'openai'"),
+        ("ruler:judge=openai:m@http://127.0.0.1:9/v1", "127.0.0.1:9"),
         ("ruler:judge=random,rubric=nowhere.txt", "the rubric of ruler cannot be read"),
     ],
 )
