@@ -69,7 +69,11 @@ def main(argv: Sequence[str]) -> int:
     """
     arguments = parse(Arguments, argv, "launch")
     launcher = LAUNCHERS[arguments.to]
-    text = launcher.render(_job(arguments))
+    job = _job(arguments)
+    for field in dataclasses.fields(job):
+        if field.name in launcher.unused and getattr(job, field.name) != field.default:
+            raise ConfigError(f"{arguments.to} has no use for --{field.name}: leave it out.")
+    text = launcher.render(job)
     path = arguments.out or Path(launcher.file)
     if path.exists() and not arguments.force:
         raise ConfigError(f"{path} exists: pass --force to replace it, or --out with another path.")

@@ -6,13 +6,14 @@ import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Annotated
 
 from turngym.errors import ConfigError
 from turngym.options import OptionError, Options, between
 from turngym.registry import Registry
 
-_NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
+_NAME = re.compile(r"[a-z]([-a-z0-9]{0,43}[a-z0-9])?")
 _GPU = re.compile(r"[A-Za-z0-9_.-]{1,60}")
 
 
@@ -48,9 +49,12 @@ class ClusterJob(Options):
 
     def _check_texts(self) -> None:
         if not _NAME.fullmatch(self.name):
-            raise OptionError("name", f"must be lower-case letters, digits and dashes, up to 63, got {self.name!r}.")
+            raise OptionError("name", f"must be lower-case letters, digits and dashes, up to 45, got {self.name!r}.")
         if self.gpu and not _GPU.fullmatch(self.gpu):
             raise OptionError("gpu", f"must be letters, digits, dots, dashes and underscores, got {self.gpu!r}.")
+        for word in self.words:
+            if not word.translate({9: " ", 10: " "}).isprintable():
+                raise OptionError("words", f"must be printable text, got {word[:80]!r}.")
         for option in ("setup", "image", "volume", "run_dir"):
             if not getattr(self, option).isprintable():
                 raise OptionError(option, f"must be one line of printable text, got {getattr(self, option)!r}.")
@@ -79,28 +83,31 @@ class Launcher:
         file: Name of its file.
         render: Writes the text of the file; raises ConfigError for a job that the scheduler cannot run.
         submit: Command that submits the file, in which ``{file}`` is its path.
+        unused: Options of a job that it has no use for.
     """
 
     file: str
     render: Callable[[ClusterJob], str]
     submit: str
+    unused: tuple[str, ...] = ()
 
 
 LAUNCHERS: Registry[Launcher] = Registry("launcher", "turngym.benchmarks.launch")
 
 
 def require_kept(job: ClusterJob) -> None:
-    """Raise unless a training run is stored where it outlives the machine.
+    """Raise unless what a command writes is stored where it outlives the machine.
 
     Raises:
-        ConfigError: There is no volume, or the run folder is not in the folder where it is mounted.
+        ConfigError: There is no volume, or the output is not in the folder where it is mounted.
     """
-    if not job.run_dir:
-        return
-    if not job.volume:
-        raise ConfigError("the machines lose their files at the end: pass --volume, where run folders are kept.")
-    if not job.run_dir.startswith("runs/") or ".." in job.run_dir.split("/"):
-        raise ConfigError(f"the volume is mounted as the folder runs: pass --run-dir runs/NAME, got {job.run_dir}.")
+    words = [part for word in job.words for part in word.split("=", 1)]
+    outputs = [path for option, path in pairwise(words) if option in ("--out", "-o")]
+    for path in [job.run_dir, *outputs]:
+        if path and not job.volume:
+            raise ConfigError("the machines lose their files at the end: pass --volume, where outputs are kept.")
+        if path and (not path.startswith("runs/") or ".." in path.split("/")):
+            raise ConfigError(f"the volume is mounted as the folder runs: write to runs/NAME, got {path}.")
 
 
 def script(job: ClusterJob, ranks: Sequence[str] = (), before: str = "") -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from turngym.benchmarks.launch import LAUNCHERS, ClusterJob, Launcher
 
 _TEXT = """\
@@ -18,9 +20,8 @@ RUN pip install --no-cache-dir "/tmp/turngym[train,ray]" && rm -rf /tmp/turngym
 
 def render(job: ClusterJob) -> str:
     """Return the recipe; its command is the job's."""
-    import json
-
-    return f"{_TEXT}CMD {json.dumps(['python', '-m', 'turngym', *job.words])}\n"
+    return f"{_TEXT}CMD {json.dumps(['python', '-m', 'turngym', *job.words], ensure_ascii=False)}\n"
 
 
-LAUNCHERS.register("docker")(Launcher("Dockerfile", render, "docker build -f {file} -t turngym ."))
+_UNUSED = ("nodes", "gpus", "gpu", "hours", "setup", "image", "volume", "name")
+LAUNCHERS.register("docker")(Launcher("Dockerfile", render, "docker build -f {file} -t turngym .", _UNUSED))

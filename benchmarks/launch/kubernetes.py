@@ -80,7 +80,7 @@ def _yaml(content: dict[str, Any], indent: str = "") -> list[str]:
                 first, *others = _yaml(each, f"{indent}    ")
                 lines += [f"{indent}  - {first.strip()}", *others]
         else:
-            lines.append(f"{indent}{name}: {json.dumps(value)}")
+            lines.append(f"{indent}{name}: {json.dumps(value, ensure_ascii=False)}")
     return lines
 
 

@@ -34,12 +34,12 @@ def render(job: ClusterJob) -> str:
     if job.volume:
         lines += ["file_mounts:", "  ~/sky_workdir/runs:", f"    source: {_quoted(job.volume)}", "    mode: MOUNT"]
     limited = f"timeout --signal INT {round(job.hours * 3600)} "
-    lines += ["run: |", textwrap.indent(script(job, ranks, limited), "  ")]
+    lines += ["run: |", textwrap.indent(script(job, ranks, limited), "  ", lambda line: True)]
     return "\n".join(lines) + "\n"
 
 
 def _quoted(value: str) -> str:
-    return json.dumps(value)
+    return json.dumps(value, ensure_ascii=False)
 
 
 LAUNCHERS.register("skypilot")(Launcher("turngym.sky.yaml", render, "sky jobs launch {file}"))

@@ -6,6 +6,8 @@ import shlex
 
 from turngym.benchmarks.launch import LAUNCHERS, ClusterJob, Launcher, script
 
+_IN_PLACE = ' --container-mounts "$PWD:$PWD" --container-workdir "$PWD"'
+"""Options of Pyxis, so that a container has the folder that the job was submitted from, and leaves its files there."""
 _SECONDS_TO_REQUEUE = 120
 _RENDEZVOUS = ("--nnodes $SLURM_NNODES", "--rdzv-backend c10d", "--rdzv-endpoint $HEAD:29500", "--rdzv-id $ATTEMPT")
 
@@ -13,7 +15,7 @@ _RENDEZVOUS = ("--nnodes $SLURM_NNODES", "--rdzv-backend c10d", "--rdzv-endpoint
 def render(job: ClusterJob) -> str:
     """Return a script that restarts a training run at its time limit, and after the loss of a machine."""
     gpus = f"{job.gpu}:{job.gpus}" if job.gpu else str(job.gpus)
-    container = f" --container-image {shlex.quote(job.image)}" if job.image else ""
+    container = f" --container-image {shlex.quote(job.image)}{_IN_PLACE}" if job.image else ""
     settings = {
         "job-name": job.name,
         "nodes": job.nodes,
@@ -44,4 +46,4 @@ def render(job: ClusterJob) -> str:
     return "\n".join(lines) + "\n"
 
 
-LAUNCHERS.register("slurm")(Launcher("turngym.sbatch", render, "sbatch {file}"))
+LAUNCHERS.register("slurm")(Launcher("turngym.sbatch", render, "sbatch {file}", ("volume",)))

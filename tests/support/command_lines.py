@@ -49,7 +49,7 @@ LINES: Mapping[str, Mapping[str, str]] = {
         "run-dir": "run",
     },
     "study": {"action": "list", "plan": "."},
-    "launch": {"to": "docker", "command": "list"},
+    "launch": {"to": "slurm", "command": "list"},
     "export-model": {"run": RUN, "to": "exported"},
     "clean": {},
     "completion": {"shell": "bash"},

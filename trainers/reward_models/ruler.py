@@ -33,7 +33,11 @@ _TASK = (
     "claim about scores or success that the rest does not show. Think briefly, then write one line for every attempt, "
     "'Attempt K: N', with a number N from 0 (worst) to 10 (best)."
 )
-_LINE = re.compile(r"attempt\s*+#?(\d{1,4})\s*+\**\s*+[:=]\s*+\**\s*+(-?\d{1,4}(?:\.\d{1,6})?)", re.IGNORECASE)
+_LINE = re.compile(
+    r"^[ \t*#>-]*+attempt[ \t]*+#?(\d{1,4})[ \t*]*+[:=][ \t*]*+"
+    r"(\d{1,4}(?:\.\d{1,6})?)[ \t*]*+(?:/[ \t]*+10[ \t*]*+)?\.?$",
+    re.IGNORECASE | re.MULTILINE,
+)
 _UNREAD = (
     "the judge of ruler did not score a group, which teaches nothing then: its reply must have a line 'Attempt K: N' "
     "for every attempt, and was: {reply}"
@@ -117,7 +121,7 @@ class Ruler(RewardModel[RulerConfig]):
         replies = self.judge.ask([asks[number] for number in fresh]) if fresh else []
         known = {key: self._known[key] for key in keys if key in self._known}
         for number, reply in zip(fresh, replies, strict=True):
-            scores = read_scores(reply.text, len(groups[number]))
+            scores = [] if reply.cut_off else read_scores(reply.text, len(groups[number]))
             self._usage += reply.usage
             self._metrics["groups"] += 1
             self._metrics["unread"] += not scores
@@ -158,12 +162,11 @@ class Ruler(RewardModel[RulerConfig]):
 
 
 def read_scores(text: str, count: int) -> list[float]:
-    r"""Return the last score of each attempt, from 0 to 1; empty unless every attempt has one.
+    r"""Return the last score of each attempt, from 0 to 1; empty unless every attempt has one in a line by itself.
 
-    >>> read_scores("Attempt 1: 8\n**Attempt 2:** 2.5", 2), read_scores("Attempt 1: 8", 2)
+    >>> read_scores("Attempt 1: 8\n**Attempt 2:** 2.5/10", 2), read_scores("Attempt 1: 8 turns\nAttempt 2: 3", 2)
     ([0.8, 0.25], [])
     """
-    found = {int(number): float(score) for number, score in _LINE.findall(text)}
-    if not all(number in found for number in range(1, count + 1)):
-        return []
-    return [min(max(found[number] / 10, 0.0), 1.0) for number in range(1, count + 1)]
+    found = {int(number): float(score) / 10 for number, score in _LINE.findall(text.replace("\r", ""))}
+    scores = [found.get(number, 2.0) for number in range(1, count + 1)]
+    return scores if max(scores) <= 1 else []

@@ -41,7 +41,7 @@ ACCEPTED: Mapping[tuple[str, str], tuple[str, frozenset[str]]] = {
     ("launch", "out"): ("a new file, also behind a link", frozenset(["zzz", "dangling"])),
     ("launch", "setup"): ("any line of shell", ANY),
     ("launch", "image"): ("any name", ANY),
-    ("launch", "volume"): ("any name", ANY),
+    ("launch", "volume"): ("none", frozenset([""])),
     ("launch", "gpu"): ("the cluster's name", _WORDS | {""}),
     ("launch", "name"): ("a name of a job", _WORDS),
     ("eval", "from"): ("the starts of the episodes", frozenset([""])),

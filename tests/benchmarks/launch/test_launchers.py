@@ -70,6 +70,7 @@ def test_a_ray_job_learns_on_one_machine_and_plays_on_the_others() -> None:
         ("kubernetes", {"image": "x", "volume": "x", "nodes": 2}, "--rollout.ray.workers"),
         ("skypilot", {"volume": "x"}, "pass --gpu"),
         ("skypilot", {"gpus": 0}, "pass --volume"),
+        ("kubernetes", {"image": "x", "volume": "x", "run_dir": "/elsewhere"}, "write to runs/NAME, got /elsewhere"),
         ("skypilot", {"gpus": 0, "volume": "x", "run_dir": "runs/../else"}, "the volume is mounted as the folder runs"),
     ],
 )
@@ -90,6 +91,10 @@ def test_jobs_that_a_scheduler_cannot_run(name: str, fields: dict[str, Any], mes
         (["slurm", "--name", "A b", "--", "list"], "name of the job must be lower-case"),
         (["slurm", "--hours", "nan", "--", "list"], "hours of the job must be a number in"),
         (["slurm", "--nodes", "2", "--", "list"], "nodes of the job must be 1 for list"),
+        (["slurm", "--volume", "x", "--", "list"], "slurm has no use for --volume"),
+        (["docker", "--image", "x", "--", "list"], "docker has no use for --image"),
+        (["slurm", "--", "list", "\x85"], "words of the job must be printable text"),
+        (["skypilot", "--gpus", "0", "--", "eval", "turngym-core", "--out", "x"], "pass --volume"),
         (["slurm", "--out", "there", "--", "list"], "there exists: pass --force"),
     ],
 )

@@ -32,7 +32,7 @@ def shown(body: Body) -> str:
 def by_length(body: Body) -> Reply:
     """Scores 10 minus the turns of each attempt."""
     found = re.findall(r"Attempt (\d+) of \d+, with (\d+) turns", shown(body))
-    return Reply("\n".join(f"Attempt {number}: {10 - int(turns)}" for number, turns in found), usage=(7, 3))
+    return Reply("\n".join(f"Attempt {number}: {max(0, 10 - int(turns))}" for number, turns in found), usage=(7, 3))
 
 
 def test_scores_in_a_group_become_the_rewards_of_last_turns() -> None:
@@ -49,7 +49,17 @@ def test_scores_in_a_group_become_the_rewards_of_last_turns() -> None:
         assert model.metrics()["judge_groups"] == 1
 
 
-@pytest.mark.parametrize("text", ["Attempt 1: 8", "both are fine", "Attempt 1: high\nAttempt 2: 3"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Attempt 1: 8",
+        "both are fine",
+        "Attempt 1: high\nAttempt 2: 3",
+        "Attempt 1: 12 turns, never reached the goal.\nAttempt 2: 3 turns, solved it.",
+        "Attempt 1: 85\nAttempt 2: 3",
+        "Attempt 1: -3\nAttempt 2: 3",
+    ],
+)
 def test_a_group_that_is_not_scored_whole_teaches_nothing(text: str) -> None:
     with chat_server(lambda body: Reply(text)) as server:
         model = ruler(server.url)
