@@ -181,7 +181,8 @@ class Agent(ABC):
             ConfigError: This kind of agent cannot take over turns.
         """
         raise ConfigError(
-            f"{type(self).__name__} cannot continue recorded episodes: define follow(), or play whole episodes."
+            f"{type(self).__name__} cannot continue recorded episodes: define follow(), which notes a turn and "
+            "returns Decision(action, completion), or play whole episodes."
         )
 
     def forget(self, episode: int) -> None:  # noqa: B027
