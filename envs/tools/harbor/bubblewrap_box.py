@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -92,10 +92,10 @@ class BubblewrapBox(Box):
             raise
         except BoxError:  # a command can end every process, that which follows orders too
             return Ran(137, "All processes were ended.", False)
-        left_out = int(found.get("left_out", 0))
+        left_out = found["left_out"]
         between = f"\n... {left_out} bytes left out ...\n" if left_out > 0 else ""
         output = f"{found['head']}{between}{found['tail']}"
-        return Ran(int(found["code"] or 0), output, found.get("late") is True)
+        return Ran(found["code"], output, found["late"])
 
     def put(self, tree: str, root: str, *, empty: bool = False) -> None:
         """Write a packed tree below a folder."""
@@ -110,12 +110,11 @@ class BubblewrapBox(Box):
             stamps: What was modified after the first of these times (nanoseconds) gets the second, in the box too.
         """
         found = self._ask({"do": "get", "paths": list(paths), "most": most, "stamps": stamps})
-        return str(found["tree"]) if "tree" in found else None
+        return found.get("tree")
 
     def rewards(self, folder: str) -> dict[str, str | None]:
         """Return name -> text of the files of rewards."""
-        found = self._ask({"do": "rewards", "folder": folder, "most": LARGEST_REWARD})
-        return {name: text if isinstance(text, str) else None for name, text in found.items()}
+        return self._ask({"do": "rewards", "folder": folder, "most": LARGEST_REWARD})
 
     def end_processes(self) -> None:
         """End every process but the driver, with the interpreter that follows orders: a command may have changed it."""
@@ -137,7 +136,7 @@ class BubblewrapBox(Box):
 
         Raises:
             BoxError: The order cannot be followed.
-            BoxLost: The box has ended, before or now.
+            BoxLost: The box has ended, before or now, or its answer is none of the program that follows orders.
         """
         if not self._session.is_alive:
             raise BoxLost("the box has ended.")
@@ -152,11 +151,41 @@ class BubblewrapBox(Box):
         try:
             found = json.loads(lines[-1].removeprefix(token)) if lines else {"error": f"no answer ({result.status})"}
         except (ValueError, RecursionError):
-            found = {"error": "an answer that is no JSON"}
-        if not isinstance(found, dict) or "error" in found:
-            told = found.get("error") if isinstance(found, dict) else "an answer of another form"
-            raise BoxError(f"the box cannot {order['do']}: {str(told)[:300]}.")
+            found = None
+        if isinstance(found, dict) and "error" in found:
+            raise BoxError(f"the box cannot {order['do']}: {_harmless(str(found['error'])[:300])}.")
+        if not isinstance(found, dict) or not _FORMS[order["do"]](found):
+            self.close()
+            raise BoxLost("the box has ended: a command has changed the program in it that answers.")
         return found
+
+
+def _harmless(text: str) -> str:
+    return text.encode("utf8", "replace").decode()
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and value == _harmless(value)
+
+
+def _is_ran(found: dict[str, Any]) -> bool:
+    if set(found) != {"code", "head", "tail", "left_out", "late"}:
+        return False
+    code, left_out = found["code"], found["left_out"]
+    is_number = type(code) is int and abs(code) < 256 and type(left_out) is int and 0 <= left_out < 2**63
+    return is_number and isinstance(found["late"], bool) and _is_text(found["head"]) and _is_text(found["tail"])
+
+
+_FORMS: Mapping[str, Callable[[dict[str, Any]], bool]] = {
+    "run": _is_ran,
+    "put": lambda found: not found,
+    "get": lambda found: found == {"large": True} or (set(found) == {"tree"} and _is_text(found["tree"])),
+    "rewards": lambda found: (
+        set(found) <= {"reward.json", "reward.txt"} and all(each is None or _is_text(each) for each in found.values())
+    ),
+    "others": lambda found: set(found) == {"count"} and type(found["count"]) is int,
+}
+"""Order -> whether an answer has its form."""
 
 
 @cache

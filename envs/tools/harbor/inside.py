@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import ctypes
 import json
 import os
 import select
-import shutil
 import signal
 import stat
 import subprocess
@@ -25,10 +25,14 @@ KEPT = 512 * 1024
 _SYSTEM = ("proc", "dev", "sys", "bin", "sbin", "lib", "lib32", "lib64")
 _SYSTEM_USR = ("bin", "sbin", "lib", "lib32", "lib64", "libexec", "share", "include")
 _HOST_FILES = ("/etc/alternatives", "/etc/ld.so.cache")
+_SHARED = "/dev/shm"
+_SET_DUMPABLE = 4  # PR_SET_DUMPABLE of prctl(2)
 
 
 def run(order: dict[str, Any]) -> dict[str, Any]:
     """Run a command in a shell, and end what it leaves behind unless that is to stay."""
+    if not order["stay"]:
+        empty_shared()  # a command that ended the process which follows orders has left its files there
     folder = order["folder"] if os.path.isdir(order["folder"]) else "/"
     shell = "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
     deadline = time.monotonic() + order["seconds"]
@@ -43,12 +47,13 @@ def run(order: dict[str, Any]) -> dict[str, Any]:
             start_new_session=True,
         )
     except OSError as error:
-        return {"code": 126, "head": text(f"the shell does not start: {error.strerror}\n".encode()), "tail": ""}
+        told = f"the shell does not start: {error.strerror}\n"
+        return {"code": 126, "head": told, "tail": "", "left_out": 0, "late": False}
     head, tail, left_out, is_late = follow(child, deadline)
     if is_late or not order["stay"]:
         end_others()
-        for name in os.listdir("/dev/shm"):  # no part of a snapshot
-            remove(f"/dev/shm/{name}")
+        with contextlib.suppress(OSError):  # what the command printed counts all the same
+            empty_shared()
     return {"code": child.returncode, "head": text(head), "tail": text(tail), "left_out": left_out, "late": is_late}
 
 
@@ -109,19 +114,33 @@ def text(data: bytes) -> str:
 
 
 def remove(path: str) -> None:
-    """Remove a path, whatever it is and however it is protected."""
-    if not os.path.lexists(path):
-        return
+    """Remove a path, whatever it is, however deep and however it is protected."""
     if os.path.islink(path) or not os.path.isdir(path):
-        os.unlink(path)
+        if os.path.lexists(path):
+            os.unlink(path)
         return
-    for place, folders, _ in os.walk(path):
-        os.chmod(place, 0o700)
-        for name in folders:
-            inner = os.path.join(place, name)
-            if not os.path.islink(inner):
-                os.chmod(inner, 0o700)
-    shutil.rmtree(path)
+    os.chmod(path, 0o700)
+    left = [path]
+    while left:
+        folder = left.pop()
+        for name in os.listdir(folder):
+            below = os.path.join(folder, name)
+            if os.path.islink(below) or not os.path.isdir(below):
+                os.unlink(below)
+                continue
+            os.chmod(below, 0o700)
+            left.append(os.path.join(path, os.urandom(16).hex()))  # no path gets too long
+            os.rename(below, left[-1])
+        if folder != path:
+            os.rmdir(folder)
+    os.rmdir(path)
+
+
+def empty_shared() -> None:
+    """Remove the shared memory, which is no part of a snapshot."""
+    os.chmod(_SHARED, 0o755)
+    for name in os.listdir(_SHARED):
+        remove(os.path.join(_SHARED, name))
 
 
 def put(order: dict[str, Any]) -> dict[str, Any]:
@@ -131,6 +150,7 @@ def put(order: dict[str, Any]) -> dict[str, Any]:
     if order["empty"]:
         if root == "/":
             empty_root()
+            empty_shared()
         else:
             remove(root)
     os.makedirs(root, exist_ok=True)
@@ -240,7 +260,8 @@ def rewards(order: dict[str, Any]) -> dict[str, Any]:
 
 
 def main(order: dict[str, Any]) -> None:
-    """Follow an order, and print what came of it."""
+    """Follow an order, and print what came of it; no command can look into this process or write to its pipes."""
+    ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
     order["env"] = order.get("env", {})
     try:
         found = {"run": run, "put": put, "get": get, "rewards": rewards, "others": others}[order["do"]](order)

@@ -28,6 +28,7 @@ from turngym.types import JSONValue
 ALL = "all"
 _NUMBERS = 2**40
 _PROBE_SECONDS = 30.0
+_KILLED = 137
 _RULES = """Do tasks in a shell. You may think first; then write one of:
 {bash}
 {submit}  (when you are done)
@@ -131,10 +132,12 @@ class Terminal(TextEnv[str]):
         below = {name: Entry("folder", 0o755), **{f"{name}/{path}": entry for path, entry in files.items()}}
         self._prober.restart(below)
         try:
-            return self._prober.run(f"cd {name}; {command}", _PROBE_SECONDS, 0)
+            ran = self._prober.run(f"cd {name}; {command}", _PROBE_SECONDS, 0)
         except BoxError:
+            ran = Ran(_KILLED, "", False)
+        if ran.code == _KILLED:  # nothing that ended a box's processes reaches the next probe
             self._prober.close()
-            return Ran(137, "", False)
+        return ran
 
     def apply_action(self, action: str) -> Outcome[str]:
         call, before = read_action(action, self.options.form), self._done

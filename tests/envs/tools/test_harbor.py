@@ -11,7 +11,11 @@ import pytest
 
 import turngym
 from turngym.envs.tools.harbor import Harbor
+from turngym.envs.tools.harbor.box import BoxLost
+from turngym.envs.tools.harbor.bubblewrap_box import BubblewrapBox
+from turngym.envs.tools.harbor.dockerfile import Recipe
 from turngym.envs.tools.harbor.rewards import VerifierError
+from turngym.envs.tools.harbor.settings import BoxSettings
 from turngym.errors import ConfigError, MissingExtra, SnapshotUnsupported
 
 pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
@@ -259,3 +263,34 @@ def test_a_folder_of_splits_gives_the_tasks_of_each(tmp_path: Path) -> None:
     assert found == {"train": ("a", "b"), "test": ("c",)}
     with pytest.raises(ConfigError, match="holds no Harbor task"):
         gymnasium.make("turngym/Harbor-v0", path=str(tmp_path), split="dev")
+
+
+@pytest.mark.parametrize(
+    ("order", "answer"),
+    [
+        ("run", '{"x": 1}'),
+        ("run", '{"code": "0", "head": "", "tail": "", "left_out": 0, "late": false}'),
+        ("run", '{"code": 0, "head": "", "tail": "\\\\ud800", "left_out": 0, "late": false}'),
+        ("run", '{"code": 0, "head": "", "tail": "", "left_out": -1, "late": false}'),
+        ("run", "[]"),
+        ("run", "{" * 10),
+        ("get", '{"tree": 1}'),
+        ("rewards", '{"reward.txt": 1}'),
+        ("others", '{"count": "1"}'),
+        ("put", '{"tree": ""}'),
+    ],
+)
+def test_a_box_that_answers_in_another_form_is_lost(order: str, answer: str) -> None:
+    box = BubblewrapBox(Recipe(), BoxSettings(), {})
+    box._session.run(f"def main(order):\n    print(order['token'], '{answer}')")
+    calls: dict[str, Callable[[], object]] = {
+        "run": lambda: box.run("true", {}, 5),
+        "get": lambda: box.get(["/app"], 1000),
+        "rewards": lambda: box.rewards("/logs"),
+        "others": box.has_processes,
+        "put": lambda: box.put("", "/app"),
+    }
+    with pytest.raises(BoxLost, match="has changed the program"):
+        calls[order]()
+    with pytest.raises(BoxLost, match="has ended"):
+        box.run("true", {}, 5)

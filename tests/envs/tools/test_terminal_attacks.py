@@ -200,3 +200,48 @@ def test_nothing_that_an_agent_can_read_holds_the_solution() -> None:
         texts = [seen, env.instructions, *(entry.data.decode("utf8", "replace") for entry in task.files.values())]
         assert answers and not any(answer in text for answer in answers for text in texts)
         env.close()
+
+
+def seen_by(env: Terminal, command: str) -> str:
+    """Return what a command prints."""
+    return str(env.step(f"<bash>{command}</bash>")[0]).removeprefix("<output>\n").removesuffix("\n</output>")
+
+
+def expert_success(env: Terminal, seed: int) -> int:
+    _, info = env.reset(seed=seed)
+    while info["success"] < 0:
+        info = env.step(env.expert_action())[4]
+    return int(info["success"])
+
+
+def test_shared_memory_neither_stops_the_next_command_nor_reaches_it() -> None:
+    env = Terminal(family="table", level=1)
+    env.reset(seed=0)
+    deep = "import os\nos.chdir('/dev/shm')\nfor _ in range(600):\n os.mkdir('d' * 9)\n os.chdir('d' * 9)"
+    assert seen_by(env, f'python3 -c "{deep}"; chmod 000 /dev/shm/*; echo hello') == "hello"
+    assert seen_by(env, "chmod 000 /dev/shm; echo again") == "again"
+    assert seen_by(env, "echo secret > /dev/shm/keep; kill -9 -1").endswith("137")
+    assert seen_by(env, "stat -c %a /dev/shm; ls /dev/shm") == "755"
+    assert seen_by(env, "echo secret > /dev/shm/keep; kill -9 -1").endswith("137")
+    env.reset(seed=1)
+    assert seen_by(env, "stat -c %a /dev/shm; ls /dev/shm") == "755"
+    env.close()
+
+
+def test_a_probe_cannot_spoil_the_next_one() -> None:
+    env = Terminal(family="build", level=1)
+    for harm in ("chmod 000 /dev/shm", "kill -9 -1"):
+        env.reset(seed=0)
+        env.step(f"<bash>cd {folder(env)}; printf 'all:\\n\\t{harm}\\n' > Makefile</bash>")
+        env.step("<submit></submit>")
+        assert expert_success(env, 1) == 1
+    env.close()
+
+
+def test_no_command_looks_into_the_program_that_follows_orders() -> None:
+    env = Terminal(family="table", level=1)
+    env.reset(seed=0)
+    harm = "for n in mem environ fd/1 fd/3; do (echo > /proc/$PPID/$n || cat /proc/$PPID/$n) 2> /dev/null; done"
+    assert seen_by(env, f"{harm}; kill -9 -1").endswith("137")
+    assert seen_by(env, f"{harm}; cat /proc/$$/maps | head -c 1 | wc -c; echo done") == "1\ndone"
+    env.close()
