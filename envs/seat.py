@@ -17,7 +17,7 @@ from turngym.envs.multiagent.table import SeatView, Table
 from turngym.envs.settings import worded
 from turngym.envs.validation import refuse_task
 from turngym.errors import ConfigError, nearest
-from turngym.options import constructor_signature
+from turngym.options import OptionError, constructor_signature
 from turngym.seeding import restart, stream_seed
 from turngym.types import JSONValue
 
@@ -75,6 +75,9 @@ class SeatEnv(TextEnv[str]):
         super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
         self.game = make_game(game, **options)
         self._hosted = HostedTable(Table(self.game, retries=retries, invalid_penalty=invalid_penalty))
+        if not isinstance(seat, str):
+            names = ", ".join([*self.game.seats, _ANY_SEAT])
+            raise OptionError("seat", f"must be the name of a seat: {names}; got {seat!r:.80}.", self.env_id)
         if seat not in (*self.game.seats, _ANY_SEAT):
             raise ConfigError(f"{self.env_id} has no seat {seat!r}. {nearest(seat, (*self.game.seats, _ANY_SEAT))}")
         if not isinstance(role, str):

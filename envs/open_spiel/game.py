@@ -10,6 +10,7 @@ import numpy as np
 
 from turngym.envs.adapters.borrowed import import_package
 from turngym.envs.multiagent.game import Game
+from turngym.envs.open_spiel.trial import IS_TRIAL, try_setting
 from turngym.envs.settings import worded
 from turngym.envs.tablegames.reading import read_choice, simplified
 from turngym.errors import ConfigError, UnknownName, nearest
@@ -57,20 +58,25 @@ class OpenSpiel(Game):
                 f"OpenSpiel has no game named {self.options.rules!r}. {nearest(self.options.rules, names)}"
             )
         self._parameters = dict(self.options.setting or {})
-        self.loaded = self._loaded(self._parameters)
-        super().__init__(self.loaded.num_players())
-        self.setup()
+        try:
+            if self._parameters and not IS_TRIAL.get():
+                try_setting(self.options.rules, self._parameters)
+            self.loaded = self._loaded(self._parameters)
+            super().__init__(self.loaded.num_players())
+            self.setup()
+        except Exception as error:  # OpenSpiel's exceptions have no common base
+            raise self._unusable(error) from error
 
     _constructor = __init__
 
     def _loaded(self, parameters: Mapping[str, Any]) -> Any:
-        try:
-            return self._package.load_game(self.options.rules, dict(parameters))
-        except (self._package.SpielError, TypeError, IndexError) as error:
-            raise self._unusable(error) from error
+        return self._package.load_game(self.options.rules, dict(parameters))
 
     def _unusable(self, reason: object) -> ConfigError:
-        return ConfigError(f"OpenSpiel's game {self.options.rules} cannot be played here: {str(reason)[:300]}.")
+        if isinstance(reason, ConfigError):
+            return reason
+        words = str(reason).partition("(#")[0].strip(" .") or type(reason).__name__
+        return ConfigError(f"OpenSpiel's game {self.options.rules} cannot be played here: {words[:300]}.")
 
     def setup(self) -> None:
         """Find out what the game offers, and that it can be played."""
@@ -90,12 +96,9 @@ class OpenSpiel(Game):
         self._chance_seed = 0
         self._can_resample = self.is_turn_based and not self.is_perfect and not self._draws_chance
         self._clear()
-        try:
-            self._begin()
-            for seat in self.asked():
-                self.prompt(seat)
-        except spiel.SpielError as error:
-            raise self._unusable(error) from error
+        self._begin()
+        for seat in self.asked():
+            self.prompt(seat)
 
     def _clear(self) -> None:
         self._events: list[Any] = []

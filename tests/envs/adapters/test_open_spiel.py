@@ -171,6 +171,12 @@ def test_pettingzoo_plays_turns_and_simultaneous_moves() -> None:
         ({"rules": "kuhn"}, UnknownName, "kuhn_poker"),
         ({"rules": "kuhn_poker", "setting": {"player": 3}}, ConfigError, "player"),
         ({"rules": "kuhn_poker", "setting": {"players": 99}}, ConfigError, "cannot be played"),
+        ({"rules": "efg_game", "setting": {"filename": "/etc/passwd"}}, ConfigError, "filename.*no game reads files"),
+        ({"rules": "misere", "setting": {"game": {"name": "efg_game"}}}, ConfigError, "must be a number, a truth"),
+        ({"rules": "connect_four", "setting": {"columns": 10**6}}, ConfigError, "texts"),
+        ({"rules": "goofspiel", "setting": {"num_cards": 10**9}}, ConfigError, "memory|cannot be played"),
+        ({"rules": "kuhn_poker", "setting": {"players": 10**20}}, ConfigError, "cannot be played"),
+        ({"rules": "universal_poker", "setting": {"numPlayers": 100_000}}, ConfigError, "process died"),
     ],
 )
 def test_wrong_options_are_named(options: dict[str, Any], error: type[Exception], words: str) -> None:

@@ -154,6 +154,7 @@ def test_opponents_are_named_for_all_by_seat_or_in_order() -> None:
         ({"opponents": ["random", "random"]}, ConfigError, "one name for all, a mapping from seat to name, or 1 names"),
         ({"opponents": 3}, ConfigError, "must name a player for each of .*, got 3"),
         ({"opponents": [3]}, ConfigError, r"must name a player for each of .*, got \[3\]"),
+        ({"seat": 1}, ConfigError, "must be the name of a seat: player_0, player_1, random; got 1"),
         ({"role": 3}, ConfigError, "must be the name of a role, or empty for any, got 3"),
         ({"digit": 3}, ConfigError, "Secret has no option 'digit'. Did you mean 'digits'"),
         ({"retries": -1}, ConfigError, "retries must be a whole number"),
