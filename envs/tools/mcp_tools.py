@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib.util
+import json
 import os
 import shlex
 import threading
@@ -23,6 +24,8 @@ from turngym.envs.tools.tool_schema import Tool
 from turngym.errors import ConfigError, missing_extra
 
 _LONGEST_DESCRIPTION = 4000
+_LONGEST_SCHEMA = 20_000
+_MOST_TOOLS = 100
 _ADDRESSES = ("http://", "https://")
 
 
@@ -63,7 +66,13 @@ class McpServer:
             raise ConfigError(f"the MCP server {command} has said nothing for {start_seconds:g} seconds.") from None
         except Exception as error:  # any failure of an external program at its start
             self.close()
-            raise ConfigError(f"the MCP server {command} does not start: {_innermost(error)!r}.") from error
+            found = _innermost(error)
+            if isinstance(found, ConfigError):
+                raise found from error
+            raise ConfigError(
+                f"the MCP server {command!r:.200} does not start, or it ended at once ({found!r:.300}). Run the "
+                "command in a shell to see why, with the Python that has the server's packages, such as mcp."
+            ) from error
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -83,6 +92,8 @@ class McpServer:
         async with self._connection() as (reader, writer, *_), ClientSession(reader, writer) as session:
             await session.initialize()
             listed = await session.list_tools()
+            if len(listed.tools) > _MOST_TOOLS:
+                raise ConfigError(f"an MCP server may offer {_MOST_TOOLS} tools, got {len(listed.tools)}.")
             self._ready.set_result([self._tool(session, each) for each in listed.tools])
             await asyncio.Event().wait()
 
@@ -106,6 +117,10 @@ class McpServer:
 
         schema = getattr(found, "inputSchema", None) or getattr(found, "input_schema", {})
         description = harmless(cut(" ".join((found.description or "").split()), _LONGEST_DESCRIPTION))
+        if len(json.dumps(schema)) > _LONGEST_SCHEMA:
+            raise ConfigError(
+                f"the schema of the MCP tool {found.name!r:.80} has more than {_LONGEST_SCHEMA} characters."
+            )
         return Tool(found.name, description, schema, call)
 
     def tools(self) -> list[Tool]:
@@ -163,6 +178,7 @@ def _server(place: str, _pid: int) -> McpServer:
     if place.startswith(_ADDRESSES):
         return McpServer(place)
     try:
-        return McpServer(shlex.split(place))
+        command = shlex.split(place)
     except ValueError as error:
         raise ConfigError(f"mcp: needs a command line, got {place!r:.200}: {error}.") from error
+    return McpServer(command)

@@ -102,7 +102,7 @@ class Tools(TextWrapper):
     def extra_instructions(self) -> str:
         if not self._most:
             return ""
-        schemas = "\n".join(json.dumps(tool.schema, ensure_ascii=False) for tool in self._tools.values())
+        schemas = harmless("\n".join(json.dumps(tool.schema, ensure_ascii=False) for tool in self._tools.values()))
         told = _SENTENCE.format(notation=NOTATION, most=self._most, schemas=schemas)
         return told if super().finds_action else f"{told}\n{action_format(TAG).sentence}"
 

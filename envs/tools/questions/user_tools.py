@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from turngym.envs.parsing.calls import cut, harmless
 from turngym.envs.tools.mcp_tools import server_at
 from turngym.envs.tools.tool_schema import Tool, problem_with
 from turngym.errors import ConfigError
@@ -16,6 +17,7 @@ from turngym.loading import Wanted, load_object, require_call
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 _MCP = "mcp:"
+_LONGEST_ARGUMENTS = 2000
 _SECONDS = 60.0
 """Timeout of a call of a server's tool."""
 _WANTED = Wanted("a tool", "a function tool(text) that returns a text", callable)
@@ -87,7 +89,7 @@ def _asked(tool: Tool, arguments: Mapping[str, Any]) -> Any:
 
 def _with_text(tool: Tool) -> UserTool:
     """Return a tool whose text is its only argument, if that is a text, or else the JSON of its arguments."""
-    properties = tool.parameters.get("properties", {})
+    properties = _properties(tool)
     only = next(iter(properties)) if len(properties) == 1 else ""
     if only and properties[only].get("type") == "string":
         return UserTool(lambda text: _asked(tool, {only: text}), tool.description)
@@ -98,5 +100,21 @@ def _with_text(tool: Tool) -> UserTool:
             raise ValueError(problem)
         return _asked(tool, arguments)
 
-    shown = ", ".join(f'"{name}": {about.get("type", "any")}' for name, about in properties.items())
+    listed = ", ".join(f'"{name}": {about.get("type", "any")}' for name, about in properties.items())
+    shown = harmless(cut(" ".join(listed.split()), _LONGEST_ARGUMENTS))
     return UserTool(call, f"{tool.description} The text is JSON: {{{shown}}}".strip())
+
+
+def _properties(tool: Tool) -> Mapping[str, Mapping[str, Any]]:
+    """Return the schemas of the arguments by name.
+
+    Raises:
+        ConfigError: The server has sent something else.
+    """
+    found = tool.parameters.get("properties", {})
+    if isinstance(found, Mapping) and all(isinstance(about, Mapping) for about in found.values()):
+        return found
+    raise ConfigError(
+        f"the schema of the MCP tool {tool.name} needs properties, an object with a schema for each argument, got "
+        f"{found!r:.80}."
+    )
