@@ -308,6 +308,8 @@ def archive(rows: Iterable[tuple[str, Entry, int]]) -> bytes:
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as made:
         for name, entry, stamp in rows:
+            if entry.kind not in _KINDS:
+                continue
             about = tarfile.TarInfo(name.lstrip("/"))
             about.type, about.mode, about.mtime = _KINDS[entry.kind], entry.mode, stamp // 10**9
             if entry.kind == "link":

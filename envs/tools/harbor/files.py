@@ -18,15 +18,19 @@ MOST_FILES = 10_000
 MOST_BYTES = 64 * 2**20
 """Files, and bytes of all of them, in one folder of a task."""
 _DEEPEST = 40
+_KINDS = ("file", "folder", "link", "special")
+_ENTRY_BYTES = 200
+"""Bytes that an entry counts for in a packed tree, besides the content of a file."""
+_LARGEST_TREE = MOST_BYTES + _ENTRY_BYTES * MOST_FILES
 
 
 class Entry(NamedTuple):
-    """A file, folder or symbolic link.
+    """A file, folder, symbolic link, or special file.
 
     Args:
-        kind: ``"file"``, ``"folder"`` or ``"link"``.
+        kind: ``"file"``, ``"folder"``, ``"link"``, or ``"special"`` for a pipe, socket or device.
         mode: Permissions.
-        data: Content of a file, target of a link.
+        data: Content of a file, target of a link, type of a special file (``stat.S_IFMT``, in decimal).
     """
 
     kind: str
@@ -126,11 +130,15 @@ def packed_rows(rows: Iterable[tuple[str, Entry, int]]) -> str:
     return base64.b64encode(zlib.compress(json.dumps(found).encode(), 1)).decode()
 
 
-def unpacked(text: str) -> list[tuple[str, Entry, int]]:
+def unpacked(text: str, most: int = _LARGEST_TREE) -> list[tuple[str, Entry, int]]:
     """Return path, entry and time of modification (nanoseconds) of what :func:`packed` or a box packed.
 
+    Args:
+        text: The packed tree; a command in a box may have made it.
+        most: Bytes of its files, where each entry counts for 200 more.
+
     Raises:
-        ValueError: It is no packed tree, or has more than :data:`MOST_BYTES`.
+        ValueError: It is no packed tree, or a larger one.
 
     >>> unpacked(packed({"a.txt": Entry("file", 0o644, b"hi")}))
     [('a.txt', Entry(kind='file', mode=420, data=b'hi'), 0)]
@@ -138,12 +146,17 @@ def unpacked(text: str) -> list[tuple[str, Entry, int]]:
     if not text:
         return []
     reader = zlib.decompressobj()
-    content = reader.decompress(base64.b64decode(text, validate=True), 2 * MOST_BYTES)
-    if reader.unconsumed_tail:
-        raise ValueError(f"a tree of more than {MOST_BYTES:,} bytes")
+    content = reader.decompress(base64.b64decode(text, validate=True), 2 * most)
+    values = sum(content.count(mark) for mark in (b",", b"[", b"{"))  # about six for an entry
+    if reader.unconsumed_tail or values > 10 * (most // _ENTRY_BYTES):
+        raise ValueError(f"a tree of more than {most:,} bytes")
     found = []
     for name, kind, mode, stamp, data in json.loads(content):
-        if kind not in ("file", "folder", "link") or not isinstance(name, str) or not isinstance(mode, int):
+        if kind not in _KINDS or not isinstance(name, str) or type(mode) is not int or type(stamp) is not int:
             raise ValueError(f"an entry {str(name)[:60]!r} of a tree")
-        found.append((name, Entry(kind, mode & 0o7777, base64.b64decode(data)), int(stamp)))
+        entry = Entry(kind, mode & 0o7777, base64.b64decode(data))
+        most -= _ENTRY_BYTES + (len(entry.data) if kind == "file" else 0)
+        if most < 0:
+            raise ValueError("a tree of more bytes than it may have")
+        found.append((name, entry, stamp))
     return found

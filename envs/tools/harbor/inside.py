@@ -32,7 +32,8 @@ _SET_DUMPABLE = 4  # PR_SET_DUMPABLE of prctl(2)
 def run(order: dict[str, Any]) -> dict[str, Any]:
     """Run a command in a shell, and end what it leaves behind unless that is to stay."""
     if not order["stay"]:
-        empty_shared()  # a command that ended the process which follows orders has left its files there
+        with contextlib.suppress(OSError):  # without permissions of /, the shell says so
+            empty_shared()  # a command that ended the process which follows orders has left its files there
     folder = order["folder"] if os.path.isdir(order["folder"]) else "/"
     shell = "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
     deadline = time.monotonic() + order["seconds"]
@@ -164,6 +165,8 @@ def put(order: dict[str, Any]) -> dict[str, Any]:
             os.makedirs(path, exist_ok=True)
         elif kind == "link":
             os.symlink(base64.b64decode(data), path)
+        elif kind == "special":
+            os.mknod(path, int(base64.b64decode(data)))
         else:
             with open(path, "wb") as file:
                 file.write(base64.b64decode(data))
@@ -203,9 +206,9 @@ def inner(folder: str) -> list[tuple[str, str]]:
 
 
 def get(order: dict[str, Any]) -> dict[str, Any]:
-    """Return the packed tree of some paths, of at most so many bytes; pipes and sockets are left out.
+    """Return the packed tree of some paths, of at most so many bytes.
 
-    With ``stamps``, what is newer than the first of these times gets the second.
+    With ``stamps``, what is newer than the first of these times gets the second; what is older than 1970 gets that.
     """
     rows: list[list[Any]] = []
     left, stamps = [order["most"]], order.get("stamps") or [2**63, 0]
@@ -220,9 +223,9 @@ def get(order: dict[str, Any]) -> dict[str, Any]:
 def collect(path: str, rows: list[list[Any]], left: list[int], stamps: list[int]) -> None:
     """Add a path and what is below it."""
     about = os.lstat(path)
-    name, mode, stamp = path.lstrip("/"), stat.S_IMODE(about.st_mode), about.st_mtime_ns
-    if stamp > stamps[0]:
-        stamp = stamps[1]
+    name, mode = path.lstrip("/"), stat.S_IMODE(about.st_mode)
+    stamp = stamps[1] if about.st_mtime_ns > stamps[0] else max(1, about.st_mtime_ns)  # 0 in a tree is no time
+    if stamp != about.st_mtime_ns:
         os.utime(path, ns=(stamp, stamp), follow_symlinks=False)
     left[0] -= 200 + (about.st_size if stat.S_ISREG(about.st_mode) else 0)
     if left[0] < 0:
@@ -242,6 +245,8 @@ def collect(path: str, rows: list[list[Any]], left: list[int], stamps: list[int]
         for _, below in inner(path):
             collect(below, rows, left, stamps)
         os.chmod(path, mode)
+    else:
+        rows.append([name, "special", mode, stamp, base64.b64encode(b"%d" % stat.S_IFMT(about.st_mode)).decode()])
 
 
 def rewards(order: dict[str, Any]) -> dict[str, Any]:

@@ -101,7 +101,8 @@ def _parents(paths: Mapping[str, object] | Sequence[str]) -> dict[str, Entry]:
 
 
 def _taken(files: Tree, probe: Probe) -> dict[str, Entry]:
-    return {path: entry for path, entry in files.items() if is_below(path, probe.keep)}
+    """Return the files that a probe takes along; a program that opens a pipe would wait."""
+    return {path: entry for path, entry in files.items() if is_below(path, probe.keep) and entry.kind != "special"}
 
 
 def is_below(path: str, places: Sequence[str]) -> bool:

@@ -40,7 +40,7 @@ def is_tree(text: str) -> bool:
     (True, False, False)
     """
     try:
-        return all(0 <= stamp < 2**63 for _, _, stamp in unpacked(text))
+        return all(0 <= stamp < 2**63 for _, _, stamp in unpacked(text, LARGEST_SNAPSHOT))
     except (ValueError, TypeError, RecursionError, OverflowError, zlib.error):
         return False
 
@@ -84,7 +84,7 @@ class Machine:
 
     def files(self) -> dict[str, Entry]:
         """Return the files below the folder of tasks; none if they are too large."""
-        rows = unpacked(self._start if self.tree == "" else self.tree or "")
+        rows = unpacked(self._start if self.tree == "" else self.tree or "", LARGEST_SNAPSHOT)
         return {path.removeprefix(f"{ROOT}/"): entry for path, entry, _ in rows if path.startswith(f"{ROOT}/")}
 
     def close(self) -> None:

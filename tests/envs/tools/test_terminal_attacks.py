@@ -1,13 +1,18 @@
 """Ways to success in Terminal without doing the task: none works."""
 
+import base64
 import shutil
+import zlib
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from turngym.benchmarks.studies.checks.worlds import COMMANDS
+from turngym.envs.tools.harbor.box import LARGEST_SNAPSHOT
+from turngym.envs.tools.harbor.files import Entry, packed_rows, unpacked
 from turngym.envs.tools.terminal import Terminal
 from turngym.envs.tools.terminal.families import FAMILIES
+from turngym.envs.tools.terminal.machine import is_tree
 from turngym.seeding import stream
 
 pytestmark = pytest.mark.skipif(
@@ -245,3 +250,64 @@ def test_no_command_looks_into_the_program_that_follows_orders() -> None:
     assert seen_by(env, f"{harm}; kill -9 -1").endswith("137")
     assert seen_by(env, f"{harm}; cat /proc/$$/maps | head -c 1 | wc -c; echo done") == "1\ndone"
     env.close()
+
+
+def test_pipes_and_sockets_are_files_to_the_judge() -> None:
+    env = Terminal(family="duplicates", level=1)
+    env.reset(seed=0)
+    task = next(iter(env.parts.values()))
+    env.step(env.expert_action())
+    assert env.step(env.expert_action())[4]["progress"] == 1.0
+    gone = next(path for path, wanted in task.wanted.items() if wanted.data is None)
+    bind = "import socket; socket.socket(socket.AF_UNIX).bind"
+    found = []
+    for harm in (f"mkfifo '{gone}'", "mkfifo more", f"python3 -c \"{bind}('more')\"", "mkfifo ../more"):
+        found.append(
+            env.step(f"<bash>cd {folder(env)}; {harm}; stat -c %F '{gone}' more ../more</bash>")[4]["progress"]
+        )
+        env.step(f"<bash>cd {folder(env)}; rm -f '{gone}' more ../more</bash>")
+    assert all(progress < 1 for progress in found)
+    env.step(f"<bash>cd {folder(env)}; mkfifo '{gone}'</bash>")
+    assert env.step("<submit></submit>")[4]["success"] == 0
+    env.close()
+
+
+def test_a_tag_is_no_branch() -> None:
+    env = Terminal(family="commits", level=1)
+    seeds = (seed for seed in range(60) if "was deleted" in env.reset(seed=seed)[0])
+    env.reset(seed=next(seeds))
+    command = next(iter(env.parts.values())).solution[1]
+    assert "git branch " in command
+    env.step(f"<bash>cd {folder(env)}; {command.replace('git branch ', 'git tag ')}</bash>")
+    assert env.step("<submit></submit>")[4]["success"] == 0
+    env.close()
+
+
+def test_old_times_and_pipes_are_restored() -> None:
+    env, other = Terminal(family="table", level=1), Terminal(family="table", level=1)
+    for each in (env, other):
+        each.reset(seed=0)
+    env.step("<bash>touch -d 1960-01-01 /tmp/a; touch -d @0 /tmp/b; mkfifo -m 600 /tmp/c</bash>")
+    other.restore(env.snapshot())
+    look = "stat -c '%n %F %a %Y' /tmp/a /tmp/b /tmp/c"
+    seen = seen_by(env, look)
+    assert seen == seen_by(other, look)
+    assert seen.split("\n")[:2] == ["/tmp/a regular empty file 644 0", "/tmp/b regular empty file 644 0"]
+    assert seen.split("\n")[2].startswith("/tmp/c fifo 600 ")
+    env.close()
+    other.close()
+
+
+@pytest.mark.parametrize("row", ['["","file",0,1,""]', "[]", "{}", "0", '["", "file", 420, 1, ""]'])
+def test_a_forged_tree_of_many_entries_is_refused_before_it_is_read(row: str) -> None:
+    text = base64.b64encode(zlib.compress(f"[{f'{row},' * 900_000}{row}]".encode(), 1)).decode()
+    with pytest.raises(ValueError, match="a tree of more than 16,777,216 bytes"):
+        unpacked(text, LARGEST_SNAPSHOT)
+    assert not is_tree(text)
+
+
+def test_a_tree_counts_entries_as_a_box_does() -> None:
+    rows = [(f"a{place}", Entry("file", 0o644, b"x" * 100), 1) for place in range(10)]
+    assert len(unpacked(packed_rows(rows), 3000)) == 10
+    with pytest.raises(ValueError, match="more bytes than it may have"):
+        unpacked(packed_rows(rows), 2999)

@@ -9,6 +9,8 @@ from turngym.envs.tools.terminal.repository import CONFIG, Repository
 from turngym.envs.tools.terminal.task import Draw, Probe, Task, Wanted, file, folders, text
 
 _KEPT = (".git/objects", ".git/refs", ".git/packed-refs", ".git/HEAD")
+_MAIN = "refs/heads/main"
+"""A tag of the same name would come first without ``refs/heads``."""
 _VERBS = ("Tune", "Correct", "Extend", "Review", "Shorten", "Rename")
 Files = dict[str, bytes]
 
@@ -96,9 +98,10 @@ def _restore(draw: Draw, history: _History) -> Task:
         "main stays checked out as it is."
     )
     solution = f"git branch {branch} \"$(git reflog --format='%H %s' | grep -F '{subject}' | cut -d ' ' -f 1)\""
+    head = f"refs/heads/{branch}"
     probe = _probe(
-        f"git rev-parse {branch} main; git cat-file -t {branch}; cat .git/HEAD",
-        *(lost, history.commits[-1], "commit", "ref: refs/heads/main"),
+        f"git rev-parse {head} {_MAIN}; git cat-file -t {head}; cat .git/HEAD",
+        *(lost, history.commits[-1], "commit", f"ref: {_MAIN}"),
     )
     return _task(history, goal, {}, solution, probe)
 
@@ -119,7 +122,9 @@ def _undo(draw: Draw, history: _History) -> Task:
         f"commit=$(git log --format='%H %s' | grep -F '{history.subjects[place]}' | cut -d ' ' -f 1)\n"
         f'git diff -U0 "$commit" "$commit~1" | git apply --unidiff-zero - && git commit -qam \'Undo a change\''
     )
-    probe = _probe("git rev-parse main^ main^{tree}; cat .git/HEAD", history.commits[-1], tree, "ref: refs/heads/main")
+    probe = _probe(
+        f"git rev-parse {_MAIN}^ {_MAIN}^{{tree}}; cat .git/HEAD", history.commits[-1], tree, f"ref: {_MAIN}"
+    )
     wanted = {name: Wanted(clean[name])}
     return _task(history, goal, wanted, solution, probe)
 
@@ -165,6 +170,7 @@ def _merge(draw: Draw, history: _History) -> Task:
     if is_theirs:
         solution += f"sed -i \"s/^{key}=.*/$(git show {branch}:{name} | grep '^{key}=')/\" {name}\n"
     solution += f"git add {name} && git commit -qm 'Merge {branch}'"
-    probe = _probe("git rev-parse main^1 main^2 main^{tree}; cat .git/HEAD", head, other, tree, "ref: refs/heads/main")
+    command = f"git rev-parse {_MAIN}^1 {_MAIN}^2 {_MAIN}^{{tree}}; cat .git/HEAD"
+    probe = _probe(command, head, other, tree, f"ref: {_MAIN}")
     wanted = {name: Wanted(merged[name]), "notes.txt": Wanted(merged["notes.txt"])}
     return _task(history, goal, wanted, solution, probe)
