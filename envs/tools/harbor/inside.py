@@ -139,9 +139,17 @@ def remove(path: str) -> None:
 
 def empty_shared() -> None:
     """Remove the shared memory, which is no part of a snapshot."""
-    os.chmod(_SHARED, 0o755)
+    reset(_SHARED)
     for name in os.listdir(_SHARED):
         remove(os.path.join(_SHARED, name))
+
+
+def reset(folder: str) -> None:
+    """Undo what a command has done to a folder that stays: its permissions, and the attributes that it may set."""
+    os.chmod(folder, 0o755)
+    for name in os.listxattr(folder):
+        if name.startswith("user."):
+            os.removexattr(folder, name)
 
 
 def put(order: dict[str, Any]) -> dict[str, Any]:
@@ -182,7 +190,7 @@ def put(order: dict[str, Any]) -> dict[str, Any]:
 def empty_root() -> None:
     """Remove everything that a command may have written."""
     for path in ("/", "/etc", "/usr"):
-        os.chmod(path, 0o755)
+        reset(path)
     for name, path in inner("/"):
         if name == "usr":
             for _, below in inner("/usr"):

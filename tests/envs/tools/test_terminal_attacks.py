@@ -233,6 +233,19 @@ def test_shared_memory_neither_stops_the_next_command_nor_reaches_it() -> None:
     env.close()
 
 
+def test_folders_that_stay_carry_nothing_into_the_next_episode() -> None:
+    env = Terminal(family="table", level=1)
+    env.reset(seed=0)
+    places = "for p in ('/', '/etc', '/usr', '/dev/shm')"
+    note = f"import contextlib, os\n{places}:\n with contextlib.suppress(OSError): os.setxattr(p, 'user.x', b'secret')"
+    assert seen_by(env, f'python3 -c "{note}"; chmod 711 / /etc /usr /dev/shm; kill -9 -1').endswith("137")
+    env.reset(seed=1)
+    look = f"import os; print([(p, os.listxattr(p), oct(os.stat(p).st_mode)) {places}])"
+    seen = seen_by(env, f'python3 -c "{look}"')
+    assert "user." not in seen and seen.count("0o40755") == 4
+    env.close()
+
+
 def test_a_probe_cannot_spoil_the_next_one() -> None:
     env = Terminal(family="build", level=1)
     for harm in ("chmod 000 /dev/shm", "kill -9 -1"):
