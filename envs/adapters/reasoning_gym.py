@@ -8,6 +8,7 @@ of the package runs in a process with limits and a fixed order of hashes (``reas
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 from collections.abc import Mapping
 from functools import lru_cache
@@ -20,6 +21,7 @@ from turngym.envs.core import MaxTurns, Outcome, TextEnv
 from turngym.envs.settings import worded
 from turngym.envs.validation import refuse_task
 from turngym.errors import ConfigError, UnknownName, missing_extra, nearest
+from turngym.options import OptionError
 from turngym.system.limited import CallLimits, LimitedProcess, LimitReached
 from turngym.types import JSONValue
 
@@ -55,8 +57,12 @@ class ReasoningGym(TextEnv[str]):
 
     A question is generated from the seed of the episode, and its text decides its split. The answer is the text in the
     last ``<answer>...</answer>``; the reward is the score that the package gives it, from 0 to 1, and 0 where the
-    scorer raises or takes more than a minute. The episode ends with the first answer and is solved with a score of 1.
-    An action without an answer is invalid, and asked for again. The expert gives the package's own answer.
+    scorer raises or takes more than 5 seconds of the processor. The episode ends with the first answer and is solved
+    with a score of 1. An action without an answer is invalid, and asked for again. The expert gives the package's own
+    answer.
+
+    Names of data sets are the keys of ``reasoning_gym.factory.DATASETS``. The agent ``random`` never writes an
+    ``<answer>``, so its score of 0 is no baseline.
 
     Two data sets are refused: ``codeio``, whose questions do not repeat, and ``composite``, which mixes others.
     ``boxnet``, ``graph_color``, ``propositional_logic``, ``rubiks_cube`` and ``rush_hour`` have no expert, because
@@ -90,7 +96,12 @@ class ReasoningGym(TextEnv[str]):
             raise UnknownName(f"reasoning-gym has no data set named {data!r}. {nearest(data, names)[:300]}")
         if data in UNUSABLE:
             raise ConfigError(f"the data set {data} of reasoning-gym cannot be played: {UNUSABLE[data]}.")
-        self._source = {"data": data, "options": dict(self.options.data_options or {})}
+        options = dict(self.options.data_options or {})
+        try:
+            json.dumps(options, sort_keys=True)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise OptionError("data_options", f"must hold JSON values only: {error}.", self.env_id) from error
+        self._source = {"data": data, "options": options}
         self._task(0)
 
     def _task(self, seed: int) -> dict[str, Any]:

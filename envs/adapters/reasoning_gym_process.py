@@ -17,6 +17,7 @@ import numpy as np
 
 from turngym.arithmetic import is_finite
 from turngym.envs.adapters.borrowed import import_package, made_for
+from turngym.system.limited import limit_processor
 
 _EVALUATING = (
     "algorithmic.binary_matrix",
@@ -42,6 +43,7 @@ _FUNCTIONS = frozenset(
 )
 _EXPRESSION = re.compile(r"[0-9A-Za-z+\-*/^(). \t\n]{0,5000}")
 _WORD, _ATTRIBUTE = re.compile(r"[A-Za-z]+"), re.compile(r"\.[ \t\n]*[A-Za-z]")
+_SCORE_SECONDS = 5.0
 _LONGEST_LITERAL = 20_000
 
 
@@ -129,8 +131,9 @@ def task(data: str, options: Mapping[str, Any], seed: int) -> dict[str, str | No
 
 
 def score(data: str, options: Mapping[str, Any], seed: int, answer: str) -> float:
-    """Return the package's score of an answer, 0 where it raises."""
+    """Return the package's score of an answer, 0 where it raises; the process dies where it takes too long."""
     found, entry = _entry(data, json.dumps(options, sort_keys=True), seed)
+    limit_processor(_SCORE_SECONDS)
     try:
         value = float(found.score_answer(answer, entry))
     except Exception:  # answers are any text

@@ -34,6 +34,9 @@ class OpenSpiel(Game):
     between two seats of a zero-sum game the other one gets the highest. The anchor is OpenSpiel's text. Snapshots hold
     the actions and the outcomes of chance, which are replayed.
 
+    Opponents are ``random``, ``first_legal``, and ``mcts`` or ``mcts:N``: tree search with N simulations per action,
+    100 unless given, in games that it can search.
+
     Games of mean fields, games that transform another game and need it as an option, and ``crossword`` are refused.
     """
 

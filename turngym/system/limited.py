@@ -208,12 +208,22 @@ def _answer(question: Mapping[str, Any], answers: IO[bytes]) -> None:
     answers.flush()
 
 
-def _limit(question: Mapping[str, Any]) -> None:
+def limit_processor(seconds: float) -> None:
+    """Let the rest of a call take so many seconds of the processor; for functions that are called in the process."""
     if resource is None:
         return
     used = resource.getrusage(resource.RUSAGE_SELF)
-    seconds = int(used.ru_utime + used.ru_stime + question["seconds"]) + 1
-    for kind, value in ((resource.RLIMIT_CPU, seconds), (resource.RLIMIT_DATA, question["memory_mib"] << 20)):
-        _, hard = resource.getrlimit(kind)
-        resource.setrlimit(kind, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
+    _lower(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime + seconds) + 1)
+
+
+def _limit(question: Mapping[str, Any]) -> None:
+    if resource is None:
+        return
+    limit_processor(question["seconds"])
+    _lower(resource.RLIMIT_DATA, question["memory_mib"] << 20)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _lower(kind: int, value: int) -> None:
+    _, hard = resource.getrlimit(kind)
+    resource.setrlimit(kind, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))

@@ -108,12 +108,12 @@ def test_an_answer_that_stops_the_scorer_counts_nothing(monkeypatch: pytest.Monk
         monkeypatch.setattr(reasoning_gym, "_process", lambda _: process)
         env = ReasoningGym(data="coin_flip")
         env.reset(seed=0)
-        process.limits = CallLimits(seconds=3)
         _, reward, terminated, _, info = env.step("<answer>1e999999999</answer>")
         assert (reward, terminated, info["success"]) == (0.0, True, 0)
-        process.limits = CallLimits()
         env.reset(seed=0)
-        assert env.step(env.expert_action())[1] == 1.0, "the next call has a process again"
+        assert env.step(env.expert_action())[1] == 1.0, (
+            "the next call has a process again, and time to import the package"
+        )
 
 
 def test_the_last_answer_counts_and_its_absence_is_invalid() -> None:
@@ -131,6 +131,7 @@ def test_the_last_answer_counts_and_its_absence_is_invalid() -> None:
         ({"data": "composite"}, ConfigError, "cannot be played"),
         ({"data": "chain_sum", "data_options": {"terms": 3}}, ConfigError, "terms"),
         ({"data": "chain_sum", "data_options": {"min_terms": -1}}, ConfigError, "min_terms"),
+        ({"data": "chain_sum", "data_options": {"min_terms": object()}}, ConfigError, "must hold JSON values only"),
     ],
 )
 def test_wrong_options_are_named(options: dict[str, Any], error: type[Exception], words: str) -> None:
