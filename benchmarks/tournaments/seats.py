@@ -74,7 +74,7 @@ def is_agent(description: str, game: Game) -> bool:
         ConfigError: It is an agent that only a single-agent environment can have.
     """
     prefix, colon, _ = description.partition(":")
-    if not colon or description in game.players or prefix in PLAYERS:
+    if not colon or prefix in game.players or prefix in PLAYERS:
         return False
     if prefix == "expert":
         raise ConfigError(

@@ -263,3 +263,9 @@ def test_the_commands_take_files(spellings: tuple[str, str], capsys: pytest.Capt
 )
 def test_packages_of_the_user_and_the_system_are_no_code_of_the_user(folder: str) -> None:
     assert is_library(f"{folder}/_cli.py") and not is_library("/home/me/packages/mine.py")
+
+
+def test_a_player_of_the_game_with_an_argument_is_no_agent() -> None:
+    game = make_game("turngym/LiarsDice-v0")
+    name = next(iter(game.players))
+    assert not is_agent(f"{name}:50", game) and is_agent("hf:50", game)
