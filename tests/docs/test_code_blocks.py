@@ -29,7 +29,7 @@ def name(page: Path) -> str:
 
 
 def run(page: Path, folder: Path, **variables: str) -> None:
-    """Run a page in an interpreter of its own, or, where there are only commands, each of them in a fork."""
+    """Run a page in a separate interpreter, or, where there are only commands, each of them in a fork."""
     found, environment = list(code_blocks.blocks(page.read_text("utf8"))), {**os.environ, **variables}
     if any(block.language == "python" and not block.title and not block.reason for block in found):
         call = [sys.executable, "-W", "error", code_blocks.__file__, str(page)]

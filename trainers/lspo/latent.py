@@ -21,21 +21,21 @@ class LatentSpace:
 
     Args:
         clusters: Speech -> number of its cluster.
-        deputies: For each cluster, the speech that is closest to its centre.
+        representatives: For each cluster, the speech that is closest to its centre.
     """
 
     clusters: dict[str, int]
-    deputies: tuple[str, ...]
+    representatives: tuple[str, ...]
 
-    def deputy(self, text: str) -> str:
-        """Return the deputy of a speech's cluster."""
-        return self.deputies[self.clusters[text]]
+    def representative(self, text: str) -> str:
+        """Return the representative of a speech's cluster."""
+        return self.representatives[self.clusters[text]]
 
     def translated(self, name: str) -> str:
-        """Return the name of an information set with every known speech replaced by its deputy."""
+        """Return the name of an information set with every known speech replaced by its representative."""
         for text in sorted(self.clusters, key=len, reverse=True):
             if text in name:
-                return name.replace(text, self.deputy(text))
+                return name.replace(text, self.representative(text))
         return name
 
 
@@ -51,7 +51,7 @@ def latent_space(texts: Sequence[str], vectors: Vectors, clusters: int, seed: in
     Raises:
         ConfigError: There are no speeches, or not one embedding for each.
 
-    >>> latent_space(["hi", "hello", "bye"], np.array([[0.0], [0.1], [5.0]]), 2).deputy("hello")
+    >>> latent_space(["hi", "hello", "bye"], np.array([[0.0], [0.1], [5.0]]), 2).representative("hello")
     'hi'
     """
     if not texts or vectors.shape[0] != len(texts) or clusters < 1:
@@ -64,11 +64,11 @@ def latent_space(texts: Sequence[str], vectors: Vectors, clusters: int, seed: in
         (_k_means(vectors, count, generator) for _ in range(_RESTARTS)), key=lambda found: found[0]
     )
     distances = ((vectors - centres[labels]) ** 2).sum(axis=1)
-    deputies = []
+    representatives = []
     for number in range(count):
         members = np.flatnonzero(labels == number)
-        deputies.append(texts[int(members[np.argmin(distances[members])])])
-    return LatentSpace(dict(zip(texts, labels.tolist(), strict=True)), tuple(deputies))
+        representatives.append(texts[int(members[np.argmin(distances[members])])])
+    return LatentSpace(dict(zip(texts, labels.tolist(), strict=True)), tuple(representatives))
 
 
 def _k_means(vectors: Vectors, count: int, generator: np.random.Generator) -> tuple[float, NDArray[np.int64], Vectors]:

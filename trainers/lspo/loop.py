@@ -70,8 +70,8 @@ def lspo(
     """Train a model of speech towards an equilibrium of a game in which every action is a sentence.
 
     Latent space policy optimisation (Xu et al. 2025, arXiv 2502.04686): sentences that were said are clustered by their
-    embeddings; with one deputy for each cluster the game is small enough for CFR; preference training with soft labels
-    moves the model towards the average policy. The model then records the sentences of the next iteration.
+    embeddings; with one representative for each cluster the game is small enough for CFR; preference training with soft
+    labels moves the model towards the average policy. The model then records the sentences of the next iteration.
 
     Args:
         game: A game small enough for :func:`turngym.envs.multiagent.equilibria.game_tree`.
@@ -139,8 +139,10 @@ def _recorded(
 
 
 def _solved(game: Game, spaces: Sequence[LatentSpace], iterations: int) -> tuple[GameTree, Floats]:
-    """Return the game in which only deputies are said, and the average policy of CFR+."""
-    tree = game_tree(game, choose=lambda seat, legal: tuple([text for text in legal if text in spaces[seat].deputies]))
+    """Return the game whose actions are the representatives of clusters, and the average policy of CFR+."""
+    tree = game_tree(
+        game, choose=lambda seat, legal: tuple([text for text in legal if text in spaces[seat].representatives])
+    )
     solver = make_solver("cfr+", tree)
     for _ in range(iterations):
         solver.step()
@@ -158,7 +160,7 @@ def _strategies(
             name = space.translated(name)
         known = table[tree.seats[each.seat]].get(name)
         if known is not None:
-            found[number] = [known.get(deputy, 0.0) for deputy in spaces[each.seat].deputies]
+            found[number] = [known.get(representative, 0.0) for representative in spaces[each.seat].representatives]
     return found
 
 

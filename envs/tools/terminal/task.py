@@ -54,7 +54,7 @@ class Probe(NamedTuple):
 
 
 class Task(NamedTuple):
-    """A task in a folder of its own; paths are below that folder.
+    """A task in a separate folder; paths are below that folder.
 
     Args:
         goal: What is to be done, for the agent.

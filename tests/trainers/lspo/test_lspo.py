@@ -64,13 +64,13 @@ def test_the_model_becomes_the_latent_policy_in_words() -> None:
     [found] = lspo(Boast(), speech, LspoSettings(updates=120, learning_rate=0.1), on_iteration=seen.append)
     assert seen == [found] and before > 0.1
     assert found.abstract < 1e-3 and found.composite < 1e-3 and found.model < 0.01
-    assert [len(space.deputies) for space in found.spaces] == [2, 2]
+    assert [len(space.representatives) for space in found.spaces] == [2, 2]
     assert {found.spaces[0].clusters[text] for text in MODEST} != {found.spaces[0].clusters[text] for text in BOASTS}
 
 
 def test_iterations_add_clusters() -> None:
     settings = LspoSettings(iterations=2, updates=1, solver_iterations=50)
-    assert [len(each.spaces[0].deputies) for each in lspo(Boast(), TableSpeech(), settings)] == [2, 3]
+    assert [len(each.spaces[0].representatives) for each in lspo(Boast(), TableSpeech(), settings)] == [2, 3]
 
 
 def test_a_seat_that_says_nothing_is_refused() -> None:
@@ -124,14 +124,14 @@ def test_clusters_are_found_whatever_the_order_and_seed() -> None:
 
 
 def test_equal_embeddings_make_one_cluster_and_none_is_refused() -> None:
-    assert latent_space(["a", "b"], np.ones((2, 2)), 2).deputies == ("a",)
+    assert latent_space(["a", "b"], np.ones((2, 2)), 2).representatives == ("a",)
     with pytest.raises(ConfigError, match="0 speeches need"):
         latent_space([], np.zeros((0, 2)), 2)
 
 
-def test_a_known_sentence_in_the_name_of_a_set_becomes_its_deputy() -> None:
+def test_a_known_sentence_in_the_name_of_a_set_becomes_its_representative() -> None:
     space = latent_space(["I raise", "I raise it", "no"], np.array([[0.0], [0.1], [9.0]]), 2)
-    assert space.translated("he says: I raise it") == f"he says: {space.deputy('I raise')}"
+    assert space.translated("he says: I raise it") == f"he says: {space.representative('I raise')}"
     assert space.translated("he says nothing") == "he says nothing"
 
 

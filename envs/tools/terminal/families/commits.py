@@ -69,7 +69,7 @@ def _task(history: _History, goal: str, wanted: Mapping[str, Wanted], solution: 
 
 
 def _probe(command: str, *lines: str) -> Probe:
-    """Return a probe of the objects and branches, under a configuration of its own."""
+    """Return a probe of the objects and branches, with a separate configuration."""
     config = folders({".git/config": file(CONFIG)})
     return Probe(_KEPT, config, f"export GIT_NO_REPLACE_OBJECTS=1; {command}", "".join(f"{line}\n" for line in lines))
 
