@@ -29,6 +29,7 @@ _IMAGES = "turngym-harbor"
 _CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETUID"]
 _PROCESSES = 512
 _POLL_SECONDS = 0.05
+_DRAIN_SECONDS = 0.5  # without output after the end of a command
 _HEADER = struct.Struct(">BxxxL")
 _KINDS = {"file": tarfile.REGTYPE, "folder": tarfile.DIRTYPE, "link": tarfile.SYMTYPE}
 _PREPARED = ("/tests", "/logs/agent", "/logs/verifier", "/logs/artifacts")
@@ -178,8 +179,12 @@ class DockerBox(Box):
         return Ran(137 if code is None else int(code), output, is_late)
 
     def _pieces(self, stream: Any, name: str, deadline: float) -> Iterator[bytes | None]:
-        """Yield output until the command has ended; None at the deadline."""
-        raw, data = getattr(stream, "_sock", stream), bytearray()
+        """Yield output until the command has ended; None at the deadline.
+
+        A process that the command has left behind may hold the output open. So what ends it as well is a pause
+        after the command's end: output written just before that may still be on its way through the engine.
+        """
+        raw, data, has_ended = getattr(stream, "_sock", stream), bytearray(), False
         raw.setblocking(False)
         with selectors.DefaultSelector() as selector:
             selector.register(raw, selectors.EVENT_READ)
@@ -187,9 +192,10 @@ class DockerBox(Box):
                 if time.monotonic() > deadline:
                     yield None
                     return
-                if not selector.select(_POLL_SECONDS):
-                    if not self._client.api.exec_inspect(name)["Running"]:
-                        return  # a process that it has left behind may hold the output open
+                if not selector.select(_DRAIN_SECONDS if has_ended else _POLL_SECONDS):
+                    if has_ended:
+                        return
+                    has_ended = not self._client.api.exec_inspect(name)["Running"]
                     continue
                 try:
                     read = raw.recv(65536)

@@ -98,6 +98,14 @@ def test_times_processes_and_snapshots(made: Maker) -> None:
         env.snapshot()
 
 
+def test_output_of_a_commands_last_moment_is_read(made: Maker) -> None:
+    env = made(folders.task())
+    env.reset(seed=0)
+    for number in range(30):  # about the time between two looks at whether the command still runs
+        seen = env.step(bash(f"sleep 600 & sleep 0.0{number % 10}; echo {number}"))[0]
+        assert seen == f"<output>\n{number}\n</output>"
+
+
 def test_users_and_failures_have_their_say(made: Maker) -> None:
     env = made(folders.task('[agent]\nuser = "1234"\n'))
     env.reset(seed=0)
