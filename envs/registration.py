@@ -40,6 +40,8 @@ FAMILIES = (
     "turngym.envs.desktop",
     "turngym.envs.website",
     "turngym.envs.service",
+    "turngym.envs.sql",
+    "turngym.envs.ask",
     "turngym.envs.adapters",
 )
 GAME_FAMILIES = ("turngym.envs.werewolf", "turngym.envs.tablegames", "turngym.envs.open_spiel")

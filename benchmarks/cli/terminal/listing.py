@@ -25,6 +25,8 @@ SHELVES = {
     "webshop": "Web shop",
     "website": "Web sites",
     "service": "Service desks",
+    "sql": "Databases",
+    "ask": "Asking",
     "web": "Pages in a browser",
     "desktop": "Desktop",
     "household": "Households",

@@ -3,8 +3,9 @@
     python benchmarks/studies/checks/worlds.py [ID ...] [--episodes 500] [--random 500] [--restored 200]
 
 Episodes are those of the test split from seed 0. Random play draws from the legal actions, or, where they cannot be
-listed, from forty commands of a shell. The least number of instances is what no equal pair among so many draws leaves
-at 95 %. Snapshots are taken at every turn of the expert's episodes, and each is continued in another environment.
+listed, from forty commands of a shell, or from calls and statements made of names of tables and columns. The least
+number of instances is what no equal pair among so many draws leaves at 95 %. Snapshots are taken at every turn of the
+expert's episodes, and each is continued in another environment.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ from turngym.benchmarks.studies.harness import arguments, write_result
 from turngym.seeding import stream
 from turngym.storage.bounded import read_json
 
-IDS = ("turngym/Service-v0", "turngym/ServiceClinic-v0", "turngym/Terminal-v0", "turngym/TerminalHard-v0")
+IDS = (
+    *("turngym/Service-v0", "turngym/ServiceClinic-v0", "turngym/Terminal-v0", "turngym/TerminalHard-v0"),
+    *("turngym/Sql-v0", "turngym/SqlHard-v0", "turngym/Ask-v0", "turngym/AskHard-v0", "turngym/AskIntent-v0"),
+)
 COMMANDS = (
     *("ls", "ls -lR /app", "pwd", "cd /app/*", "cd ..", "cat *", "head *", "tail -n 3 *", "wc *", "find . -type f"),
     *("sort * | uniq -c", "grep -r . . | head", "git status", "git log", "git branch", "git commit -qam x", "make"),
@@ -63,11 +67,45 @@ def _random(env: Any, info: Any, generator: Any) -> str:
     legal = info["legal_actions"]
     if legal:
         return str(legal[int(generator.integers(len(legal)))])
+    return _in_database(env, generator) if hasattr(env, "task") else _in_shell(env, generator)
+
+
+def _in_shell(env: Any, generator: Any) -> str:
     if env.turn == 0:
         return f"<bash>cd /app/{next(iter(env.parts))}</bash>"
     if env.turn > _TURNS:
         return "<submit></submit>"
     return f"<bash>{COMMANDS[int(generator.integers(len(COMMANDS)))]}</bash>"
+
+
+def _in_database(env: Any, generator: Any) -> str:
+    def one(items: Any) -> Any:
+        return items[int(generator.integers(len(items)))]
+
+    schema = env.task.schema
+    role = one(list(schema.tables))
+    table, column, other = schema.tables[role], *(one(list(schema.columns[role].values())) for _ in range(2))
+    query = one(
+        (
+            f"SELECT {column} FROM {table}",
+            f"SELECT {column}, {other} FROM {table}",
+            f"SELECT COUNT(*) FROM {table} WHERE {column} > 3",
+            f"SELECT {column}, COUNT(*) FROM {table} GROUP BY {column}",
+        )
+    )
+    change = one((f"DELETE FROM {table} WHERE {column} > 3", f"UPDATE {table} SET {column} = {other}"))
+    is_done = "" if env.task.is_update else query
+    return str(
+        one(
+            (
+                "<tables></tables>",
+                f"<describe>{table}</describe>",
+                f"<sql>{query}</sql>",
+                f"<sql>{change}</sql>",
+                f"<submit>{is_done}</submit>",
+            )
+        )
+    )
 
 
 def instances(env_id: str, draws: int = _FEWEST) -> dict[str, Any]:

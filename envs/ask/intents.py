@@ -1,0 +1,138 @@
+"""Hidden intents: a request that leaves slots open, whose values have a known prior."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import numpy as np
+
+from turngym.envs.ask.problem import Problem, Sketch
+
+_OPEN = {1: (3, 3), 2: (4, 4), 3: (5, 3)}
+"""Level -> number of open slots, and of values of each."""
+_SHARP = 0.5
+Weights = Mapping[str, int]
+# fmt: off
+ORDERS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "a pizza": {
+        "size": ("small", "medium", "large", "family"), "base": ("thin", "thick", "wheat", "spelt"),
+        "sauce": ("tomato", "cream", "pesto", "none"), "topping": ("ham", "olives", "mushrooms", "peppers"),
+        "drink": ("water", "cola", "juice", "beer"), "time": ("noon", "six", "seven", "eight"),
+        "place": ("home", "office", "park", "counter"),
+    },
+    "a trip": {
+        "month": ("May", "June", "July", "August"), "by": ("train", "bus", "ship", "car"),
+        "room": ("single", "double", "suite", "tent"), "meals": ("none", "breakfast", "half", "full"),
+        "view": ("sea", "hills", "town", "garden"), "nights": ("two", "three", "five", "seven"),
+        "sport": ("hiking", "rowing", "tennis", "none"),
+    },
+    "a bicycle": {
+        "frame": ("steel", "alloy", "carbon", "bamboo"), "colour": ("red", "blue", "black", "white"),
+        "gears": ("one", "three", "seven", "eleven"), "brakes": ("rim", "disc", "drum", "coaster"),
+        "tyres": ("narrow", "wide", "studded", "slick"), "lamp": ("dynamo", "battery", "solar", "none"),
+        "basket": ("front", "rear", "both", "none"),
+    },
+    "a report": {
+        "format": ("pdf", "html", "slides", "text"), "period": ("day", "week", "month", "year"),
+        "region": ("north", "south", "east", "west"), "currency": ("euro", "dollar", "pound", "yen"),
+        "chart": ("lines", "bars", "pie", "none"), "language": ("English", "French", "Czech", "Dutch"),
+        "detail": ("brief", "normal", "full", "raw"),
+    },
+    "a haircut": {
+        "length": ("short", "chin", "shoulder", "long"), "colour": ("none", "brown", "blond", "copper"),
+        "fringe": ("none", "straight", "side", "curved"), "wash": ("none", "quick", "mild", "full"),
+        "day": ("Monday", "Tuesday", "Thursday", "Friday"), "by": ("Ada", "Bo", "Cleo", "anyone"),
+        "style": ("plain", "layered", "curled", "braided"),
+    },
+}
+# fmt: on
+_OPENING = """I want {order}{said}. Other details are open; the numbers say how often they are meant:
+{lines}
+What do I want? Name {slots}, in this order."""
+
+
+def intents(generator: np.random.Generator, level: int) -> Sketch:
+    """Draw a request with open slots; the values of one depend on those of another.
+
+    >>> problem = intents(np.random.default_rng(0), 2).build()
+    >>> len(problem.questions), problem.names[0].count(",")
+    (4, 3)
+    """
+    count, size = _OPEN[level]
+    order = list(ORDERS)[int(generator.integers(len(ORDERS)))]
+    places = generator.permutation(len(ORDERS[order])).tolist()
+    slots = [list(ORDERS[order])[each] for each in places]
+    values = {slot: _some(generator, ORDERS[order][slot], size) for slot in slots[:count]}
+    said = slots[count : count + int(generator.integers(0, 3))]
+    told = {slot: ORDERS[order][slot][int(generator.integers(4))] for slot in said}
+    cause, effect = slots[:2]
+    plain = {slot: _drawn(generator, values[slot]) for slot in values if slot != effect}
+    dependent = {value: _sharp_or_drawn(generator, values[effect]) for value in values[cause]}
+    opening = _opening(order, told, (cause, effect), plain, dependent)
+    return Sketch(opening, partial(_built, opening, values, (cause, effect), plain, dependent))
+
+
+def _built(
+    opening: str,
+    values: Mapping[str, Sequence[str]],
+    pair: tuple[str, str],
+    plain: Mapping[str, Weights],
+    dependent: Mapping[str, Weights],
+) -> Problem:
+    """Return the problem, whose candidates are all combinations of values that can be meant."""
+    shown = sorted(values)
+    cause, effect = (shown.index(slot) for slot in pair)
+    known = [plain[slot] if slot in plain else dict.fromkeys(values[slot], 1) for slot in shown]
+    names, weights, answers = list[str](), list[int](), list[tuple[int, ...]]()
+    numbers = itertools.product(*(range(len(values[slot])) for slot in shown))
+    for chosen, places in zip(itertools.product(*(values[slot] for slot in shown)), numbers, strict=True):
+        weight = dependent[chosen[cause]].get(chosen[effect], 0)
+        if weight:
+            weights.append(math.prod(prior[value] for prior, value in zip(known, chosen, strict=True)) * weight)
+            names.append(", ".join(chosen))
+            answers.append(places)
+    words = tuple(tuple(values[slot]) for slot in shown)
+    return Problem(opening, tuple(names), np.array(weights), tuple(shown), np.array(answers), words)
+
+
+def _opening(
+    order: str,
+    told: Mapping[str, str],
+    pair: tuple[str, str],
+    plain: Mapping[str, Weights],
+    dependent: Mapping[str, Weights],
+) -> str:
+    shown, lines = sorted([*plain, pair[1]]), list[str]()
+    for slot in shown:
+        if slot in plain:
+            lines.append(f"{slot}: {_listed(plain[slot])}")
+        else:
+            lines += [f"{slot} if {pair[0]} is {value}: {_listed(prior)}" for value, prior in dependent.items()]
+    said = " and ".join(f"{slot} {value}" for slot, value in told.items())
+    return _OPENING.format(
+        order=order, said=f", {said}" if said else "", lines="\n".join(lines), slots=", ".join(shown)
+    )
+
+
+def _listed(weights: Weights) -> str:
+    return ", ".join(f"{value} {weight}" for value, weight in weights.items())
+
+
+def _some(generator: np.random.Generator, values: Sequence[str], count: int) -> list[str]:
+    if count == len(values):
+        return list(values)
+    return [values[each] for each in sorted(generator.permutation(len(values))[:count].tolist())]
+
+
+def _drawn(generator: np.random.Generator, values: Sequence[str]) -> dict[str, int]:
+    return dict(zip(values, generator.integers(2, 6, len(values)).tolist(), strict=True))
+
+
+def _sharp_or_drawn(generator: np.random.Generator, values: Sequence[str]) -> dict[str, int]:
+    """Return weights, or those of a value that is always meant; both add up to about the same."""
+    if generator.random() < _SHARP:
+        return {values[int(generator.integers(len(values)))]: 3 * len(values)}
+    return _drawn(generator, values)
