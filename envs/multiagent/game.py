@@ -209,6 +209,18 @@ class Game(Configured, ABC):
         """Return numbers about the game that has ended, such as efficiency and fairness."""
         return {}
 
+    def is_speech(self, seat: int) -> bool:
+        """Return whether a seat that is asked is to say something that other seats read."""
+        return False
+
+    def abstract_view(self, seat: int) -> str:
+        """Return what an abstraction of the game keeps of what a seat knows; by default all of it, the anchor."""
+        return self.anchor(seat)
+
+    def abstract_actions(self, seat: int) -> Mapping[str, Sequence[str]]:
+        """Return name -> legal actions that an abstraction of the game does not tell apart; by default it does."""
+        return {action: (action,) for action in self.legal_actions(seat)}
+
     def swap_hidden(self, seat: int, generator: np.random.Generator) -> bool:
         """Resample what a seat cannot know so that it still fits everything the seat has read.
 

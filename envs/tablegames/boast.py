@@ -77,6 +77,10 @@ class Boast(TwoSeats):
         """Return the sentences of a seat."""
         return (*MODEST, *BOASTS) if seat == 0 else (*BELIEFS, *CHALLENGES)
 
+    def is_speech(self, seat: int) -> bool:
+        """Return True: every action is a sentence."""
+        return True
+
     def read(self, seat: int, text: str) -> str:
         """Return the sentence that an answer names."""
         sentence = read_choice(text, _MEANINGS)

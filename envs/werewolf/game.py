@@ -11,7 +11,9 @@ from turngym.envs.multiagent.game import InvalidAction, Line
 from turngym.envs.multiagent.speech import safe_speech
 from turngym.envs.settings import worded
 from turngym.envs.werewolf import lines, prompts
+from turngym.envs.werewolf.abstraction import kind_of, knowledge_of, view_of
 from turngym.envs.werewolf.course import Course
+from turngym.envs.werewolf.knowledge import Knowledge
 from turngym.envs.werewolf.parser import PLAIN, read_move
 from turngym.envs.werewolf.redeal import Past, other_world
 from turngym.envs.werewolf.roles import DOCTOR, SEER, VILLAGE, WEREWOLF, seats_of, team_of
@@ -140,6 +142,29 @@ class Werewolf(Course):
         if self._phase == "night":
             return self.legal_actions(seat)[0] if self.roles[seat] == WEREWOLF else _SKIP
         return _DEFAULTS[self._phase]
+
+    # An abstraction of the game.
+
+    def is_speech(self, seat: int) -> bool:
+        """Return whether it is time to talk."""
+        return self._phase == "talk"
+
+    def _knowledge(self, seat: int) -> Knowledge:
+        return knowledge_of(seat, self.roles[seat], [line.text for line in self.told if seat in line.to])
+
+    def abstract_view(self, seat: int) -> str:
+        """Return phase, number of the living, and how many seats of each kind there are."""
+        return view_of(self._knowledge(seat), self._phase, self.targets(seat))
+
+    def abstract_actions(self, seat: int) -> Mapping[str, Sequence[str]]:
+        """Return kind of target -> the actions at such targets; other actions for themselves."""
+        found: dict[str, list[str]] = {}
+        known = self._knowledge(seat)
+        for action in self.legal_actions(seat):
+            move = PLAIN[action]
+            kind = f"{move.verb} {kind_of(known, move.number)}" if move.verb in _TEXTS else action
+            found.setdefault(kind, []).append(action)
+        return found
 
     # What is known about the game.
 
