@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from turngym.agents.core import Agent, Decision, Request
+from turngym.agents.episodes.situations import SITUATION, situation_of
 from turngym.agents.episodes.turn_writer import TurnWriter
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.columns import Value
@@ -88,6 +89,7 @@ class SelfPlay:
         retries: Retries after an invalid answer.
         invalid_penalty: Penalty of a seat per invalid answer.
         joint_views: Whether turns record what all seats together know, for a centralised critic.
+        situations: Whether turns record what an abstraction of the game keeps of them.
         final_prompts: Whether truncated trajectories keep the prompt that would have come next, which critics read.
     """
 
@@ -100,11 +102,13 @@ class SelfPlay:
         retries: int = 1,
         invalid_penalty: float = 0.0,
         joint_views: bool = False,
+        situations: bool = False,
         final_prompts: bool = True,
     ) -> None:
         self.env_id = env_id
         self.final_prompts = final_prompts
         self.joint_views = joint_views
+        self.situations = situations
         self.rules = game()
         """The rules in a started game, for inspection; no table uses this object."""
         self.rules.begin(stream("rules", 0), {})
@@ -245,7 +249,11 @@ class SelfPlay:
         """Start a turn of the learner."""
         if request.policy == LEARNER:
             writer = self._writer(self._playing[request.table], request.seat, request.role)
-            writer.decided(shown, decision, columns=self._joint("joint_view", request.table))
+            columns = self._joint("joint_view", request.table)
+            if self.situations:
+                game = self.vector.tables[request.table].game
+                columns[SITUATION] = situation_of(game, request.seat, decision.action).as_text()
+            writer.decided(shown, decision, columns=columns)
 
     def _record(self, record: StepRecord) -> None:
         """Complete a turn of the learner with its whole reward."""

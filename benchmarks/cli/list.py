@@ -96,9 +96,13 @@ def _family(module: str) -> str:
 
 def algorithms() -> list[Row]:
     """Return the training methods, by what they compare, with what each needs at its defaults."""
-    from turngym.trainers.algorithms import ALGORITHMS
+    from turngym.trainers.algorithms import ALGORITHMS, LEARNERS
 
-    return [row | _kind_of_method(row["name"], ALGORITHMS) for row in _registered(ALGORITHMS)]
+    return [
+        row | _kind_of_method(row["name"], registry)
+        for registry in (ALGORITHMS, LEARNERS)
+        for row in _registered(registry)
+    ]
 
 
 def _kind_of_method(name: str, methods: Mapping[str, Any]) -> Row:
@@ -113,6 +117,8 @@ def _kind_of_method(name: str, methods: Mapping[str, Any]) -> Row:
     needs = algorithm.needs
     if isinstance(algorithm, Modifier):
         family, needs = "Modifiers (after a method, as in grpo+tis)", needs - algorithm.innermost.needs
+    elif Need.SITUATIONS in needs:
+        family = "Methods that solve an abstraction of a game"
     elif Need.TEACHER_LOGPROBS in needs:
         family = "Methods that learn from a teacher"
     elif Need.GROUPS in needs:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from turngym.trainers.core.algorithm import Algorithm
 
 ALGORITHMS: Registry[type[Algorithm[Any]]] = Registry("algorithm", "turngym.trainers.algorithms", extra="train")
+LEARNERS: Registry[type[Algorithm[Any]]] = Registry("algorithm", "turngym.trainers.learners", extra="train")
+"""Methods with a learner of their own, whose updates are no loss over the sampled tokens."""
 _DEFAULT_BASE = "ppo"
 
 
@@ -49,6 +51,8 @@ def _located(name: str) -> list[tuple[str, type[Algorithm[Any]]]]:
                 f"{name!r} has the method {extra!r} after a '+', where only modifiers may stand: "
                 f"{', '.join(key for key, item in ALGORITHMS.items() if issubclass(item, Modifier))}."
             )
+    if len(found) > 1 and found[0][0] in LEARNERS:
+        raise ConfigError(f"{found[0][0]} has no loss that a modifier could change, got {name!r}: leave out the rest.")
     if len(dict(found)) < len(found):
         raise ConfigError(f"{name!r} names a part twice. Name each part once.")
     return found

@@ -21,6 +21,9 @@ from turngym.trainers.core.turn_table import TurnTable
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
 
+    from turngym.trainers.engine.learner import Learner
+    from turngym.trainers.settings.config import TrainConfig
+
 ConfigT = TypeVar("ConfigT")
 
 Normalisation: TypeAlias = Literal["token", "turn", "turn_sum", "trajectory", "trajectory_sum", "nested", "group"]
@@ -49,6 +52,8 @@ class Need(enum.Enum):
     GROUPS = "groups"
     ENTROPY = "entropy"
     JOINT_VIEWS = "joint_views"
+    SITUATIONS = "situations"
+    """Turns record what an abstraction of the game keeps of them; see :mod:`turngym.agents.episodes.situations`."""
     SNAPSHOTS = "snapshots"
     SAMPLED_ENTROPIES = "sampled_entropies"
     TRAINER_LOGPROBS = "trainer_logprobs"
@@ -274,6 +279,13 @@ class Algorithm(ABC, Generic[ConfigT]):
     @property
     def divergence(self) -> Divergence | None:
         """Divergence from the teacher over the vocabulary that the loss reads; None if it reads none."""
+        return None
+
+    def learner(self, run: TrainConfig) -> Callable[..., Learner] | None:
+        """Return what makes the learner of a run, with the arguments of :class:`.Learner`; None for that one.
+
+        For methods whose updates are no loss over the sampled tokens.
+        """
         return None
 
     def begin_iteration(self, iteration: int, num_iterations: int) -> None:

@@ -109,7 +109,7 @@ def build_algorithm(config: TrainConfig) -> Algorithm[object]:
             f"{config.algorithm} reads the entropy of what is sampled from, which {config.rollout.sampler} does not "
             "tell. Pass --rollout.sampler transformers."
         )
-    if Need.JOINT_VIEWS in algorithm.needs and not is_game(config.env):
+    if algorithm.needs & {Need.JOINT_VIEWS, Need.SITUATIONS} and not is_game(config.env):
         raise ConfigError(
             f"{config.algorithm} needs what all seats of a game know, and {config.env} has one agent: train on a game "
             "such as turngym/KuhnPoker-v0, or take ppo."
@@ -255,7 +255,8 @@ def build_learner(
     """Return the learner; the critic's first weights depend on the seed alone."""
     with torch.random.fork_rng():
         torch.manual_seed(stream_seed("critic", config.seed) % 2**31)
-        return Learner(
+        make = algorithm.learner(config) or Learner
+        return make(
             model,
             algorithm,
             config.update,

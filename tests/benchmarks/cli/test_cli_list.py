@@ -40,9 +40,9 @@ def test_the_list_has_each_environment_on_one_line_by_family(width: int, capsys:
 def test_training_methods_are_listed_by_family_with_their_needs(capsys: pytest.CaptureFixture[str]) -> None:
     lines = listed(["algorithms"], capsys, 200)
     headings = [line for line in lines if line and not line.startswith(" ")]
-    assert [heading.split()[0] for heading in headings] == ["Methods"] * 4 + ["Modifiers"]
+    assert [heading.split()[0] for heading in headings] == ["Methods"] * 5 + ["Modifiers"]
     under = {line.split()[0]: heading for heading, line in _with_headings(lines)}
-    assert [under[name] for name in ("gigpo", "opd", "ppo", "rae", "tis")] == headings
+    assert [under[name] for name in ("gigpo", "opd", "lspo", "ppo", "rae", "tis")] == headings
     (line,) = [line for line in lines if line.startswith("  gigpo ")]
     assert line.endswith("Group-in-group policy optimisation. [anchors, reference logprobs]")
     (line,) = [line for line in lines if line.startswith("  dppo ")]

@@ -7,7 +7,7 @@ from typing import Any
 
 from turngym.errors import ConfigError
 from turngym.loading import Wanted, load_object, split_place
-from turngym.trainers.algorithms import ALGORITHMS
+from turngym.trainers.algorithms import ALGORITHMS, LEARNERS
 from turngym.trainers.core.algorithm import Algorithm
 
 
@@ -33,7 +33,8 @@ def locate(name: str) -> tuple[str, type[Algorithm[Any]]]:
     ('grpo', 'GRPO')
     """
     if not split_place(name)[0]:
-        return name, ALGORITHMS[name]
+        has_learner = name not in ALGORITHMS and name in LEARNERS
+        return name, (LEARNERS if has_learner else ALGORITHMS)[name]
     found = load_object(name, _METHOD, ALGORITHMS)
     place, last = split_place(name)
     if not hasattr(found, "Config"):

@@ -77,7 +77,13 @@ def _plain_task(needs: frozenset[Need], ranks: Ranks, config: TrainConfig) -> Ta
                 f"games between seats such as {config.env} are played from deal to end in one piece: leave out "
                 "--rollout.schedule async and --rollout.journal."
             )
-        return GameTask(config, Need.JOINT_VIEWS in needs, final_prompts=Need.VALUES in needs, ranks=ranks)
+        return GameTask(
+            config,
+            joint_views=Need.JOINT_VIEWS in needs,
+            final_prompts=Need.VALUES in needs,
+            situations=Need.SITUATIONS in needs,
+            ranks=ranks,
+        )
     if config.rollout.is_journaled and Need.SNAPSHOTS in needs:
         raise ConfigError(
             f"{config.algorithm} branches off from episodes of its iteration, for which asynchronous rollouts and "

@@ -11,6 +11,7 @@ from turngym.agents.episodes.self_play import LEARNER, GameSpec, PlayerAgent, Se
 from turngym.agents.models.agent import ModelAgent
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import Trajectory
+from turngym.envs.multiagent.game import Game
 from turngym.envs.multiagent.players import make_player
 from turngym.envs.multiagent.registration import make_game
 from turngym.errors import ConfigError
@@ -35,6 +36,12 @@ _TEXT_GAMES = 200
 _TABLE_OPTIONS = ("retries", "invalid_penalty")
 
 
+def rules_of(config: TrainConfig) -> Game:
+    """Return the rules of the game of a run."""
+    of_game = {key: value for key, value in config.env_options.items() if key not in _TABLE_OPTIONS}
+    return make_game(config.env, **of_game)
+
+
 class GameTask(TaskSource):
     """A game between seats.
 
@@ -42,6 +49,7 @@ class GameTask(TaskSource):
         config: Settings of the run; ``env`` is the game, ``env_options`` those of the game and of its tables.
         joint_views: Whether turns record what all seats together know.
         final_prompts: Whether truncated trajectories keep the prompt that would have come next.
+        situations: Whether turns record what an abstraction of the game keeps of them.
         ranks: The ranks that play the games of an iteration together.
 
     Raises:
@@ -50,20 +58,25 @@ class GameTask(TaskSource):
     """
 
     def __init__(
-        self, config: TrainConfig, joint_views: bool = False, final_prompts: bool = False, ranks: Ranks = SINGLE
+        self,
+        config: TrainConfig,
+        joint_views: bool = False,
+        final_prompts: bool = False,
+        situations: bool = False,
+        ranks: Ranks = SINGLE,
     ) -> None:
         if config.wrappers:
             raise ConfigError(f"wrappers go around environments with one agent, and {config.env} is a game: leave out.")
         self.config = config
         self.ranks = ranks
         of_table = {key: value for key, value in config.env_options.items() if key in _TABLE_OPTIONS}
-        of_game = {key: value for key, value in config.env_options.items() if key not in _TABLE_OPTIONS}
         settings = config.rollout
         self.tables = SelfPlay(
-            lambda: make_game(config.env, **of_game),
+            lambda: rules_of(config),
             settings.num_envs or slots_of(settings.groups, settings.group_size, ranks),
             env_id=config.env,
             joint_views=joint_views,
+            situations=situations,
             final_prompts=final_prompts,
             **of_table,
         )
