@@ -6,29 +6,26 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Literal
 
-import numpy as np
-
-from turngym.envs.core import MaxTurns, Outcome, TextEnv
 from turngym.envs.instances import canonical_text
+from turngym.envs.parsing.calls import Call
 from turngym.envs.settings import worded
 from turngym.envs.tools.harbor.box import BoxError, Ran
-from turngym.envs.tools.harbor.calls import BASH, CALLS, SUBMIT, TOOLS, output_text, read_action
+from turngym.envs.tools.harbor.calls import BASH, CALLS, SUBMIT, TOOLS, read_action
 from turngym.envs.tools.harbor.files import Entry, packed
 from turngym.envs.tools.terminal.families import FAMILIES
 from turngym.envs.tools.terminal.judge import Judge
 from turngym.envs.tools.terminal.machine import Machine, require_programs
+from turngym.envs.tools.terminal.shell_env import ShellEnv
 from turngym.envs.tools.terminal.task import ROOT, Draw, Task
 from turngym.envs.tools.tool_schema import ToolSet
-from turngym.envs.validation import refuse_task, require_running
-from turngym.errors import SnapshotUnsupported
+from turngym.envs.validation import require_running
 from turngym.options import between, one_of
 from turngym.seeding import stream
-from turngym.types import JSONValue
 
 ALL = "all"
-_NUMBERS = 2**40
 _PROBE_SECONDS = 30.0
 _KILLED = 137
+_PROGRAMS = ("awk", "bash", "find", "git", "gzip", "make", "python3", "sed", "sha256sum", "tar")
 _RULES = """Do tasks in a shell. You may think first; then write one of:
 {bash}
 {submit}  (when you are done)
@@ -41,7 +38,7 @@ the tasks want it and otherwise stay as it was; other folders, such as /tmp, are
 of turns, a minute each; the clock and the numbers of processes differ between episodes. You have {turns} turns."""
 
 
-class Terminal(TextEnv[str]):
+class Terminal(ShellEnv[Mapping[str, Task]]):
     """Do generated tasks in a shell: with files, tables, archives, permissions, jobs, logs, git, make and a server.
 
     Tasks are judged by the files that are left: those that were asked for must be right, and all others as they were.
@@ -54,31 +51,23 @@ class Terminal(TextEnv[str]):
     continues equally but for the clock, numbers of processes and hard links.
     """
 
-    class Options(TextEnv.Options):
+    class Options(ShellEnv.Options):
         level: Annotated[int, between(1, 3)] = 2
         """Difficulty: the number of files, lines and faults, and odd cases."""
         family: Annotated[str, one_of(ALL, *FAMILIES)] = ALL
         """Kind of the tasks; ``"all"`` draws it."""
         tasks: Annotated[int, between(1, 3)] = 1
         """Number of tasks in an episode."""
-        reward: Literal["sparse", "dense"] = "sparse"
-        """``"sparse"`` for 1 at a success, ``"dense"`` for the change of the progress in every turn."""
         form: Literal["tags", "json"] = "tags"
         """Syntax of calls."""
-        seconds: Annotated[float, between(0.1, 600)] = 10.0
-        """Time of one command."""
-        output: Annotated[int, between(100, 100_000)] = 4000
-        """Characters shown of a command's output: its beginning and its end."""
-        max_turns: MaxTurns = 20
 
     options: Options
     file_options = worded("family", "reward", "form")
-    finds_action = True
 
     def setup(self) -> None:
-        require_programs()
-        options = self.options
-        self._machine, self._prober = Machine(), Machine()
+        require_programs("turngym/Terminal-v0", _PROGRAMS)
+        super().setup()
+        options, self._prober = self.options, Machine()
         about = _ABOUT.format(seconds=options.seconds, output=options.output, turns=self.max_turns, root=ROOT)
         bash, submit = (CALLS.write(name, text, options.form) for name, text in ((BASH, "command"), (SUBMIT, "")))
         self.instructions = _RULES.format(bash=bash, submit=submit, about=about)
@@ -86,17 +75,7 @@ class Terminal(TextEnv[str]):
             schemas = tuple(each.schema for each in TOOLS.values())
             self.native_tools = ToolSet(schemas, _NATIVE_RULES.format(about=about))
 
-    def begin(self, task: str | int | None) -> str:
-        refuse_task(self.env_id, task)
-        number, tasks = self.draw(self._drawn, lambda found: _canonical(found[1]))
-        self._enter(number, tasks)
-        return self._opening
-
-    def _drawn(self, generator: np.random.Generator) -> tuple[int, dict[str, Task]]:
-        number = int(generator.integers(_NUMBERS))
-        return number, self._made(number)
-
-    def _made(self, number: int) -> dict[str, Task]:
+    def make(self, number: int) -> Mapping[str, Task]:
         """Return folder -> task."""
         options = self.options
         draw = Draw(stream("terminal", number), options.level)
@@ -104,28 +83,26 @@ class Terminal(TextEnv[str]):
         chosen = draw.some(names, options.tasks) if len(names) > 1 else names * options.tasks
         return {f"{name}{place + 1}": FAMILIES[name](draw) for place, name in enumerate(chosen)}
 
-    def _enter(self, number: int, tasks: dict[str, Task], tree: str = "") -> None:
-        self._number, self._tasks, self._log = number, tasks, list[tuple[str, str]]()
-        files = {name: Entry("folder", 0o755) for name in tasks}
-        for name, task in tasks.items():
-            files |= {f"{name}/{path}": entry for path, entry in task.files.items()}
-        self._machine.restart(files, tree)
-        self._judges = {name: Judge(task, partial(self._probe, name)) for name, task in tasks.items()}
-        goals = [f"In /{ROOT}/{name}: {task.goal}" for name, task in tasks.items()]
-        self._opening = "\n\n".join(goals)
-        self._judge()
+    def text_of(self, made: Mapping[str, Task]) -> str:
+        return canonical_text([[name, task.goal, packed(task.files)] for name, task in made.items()])
 
-    def _judge(self) -> None:
-        """Judge the files that there are now."""
+    def enter(self, made: Mapping[str, Task]) -> tuple[Mapping[str, Entry], str]:
+        self._tasks = made
+        files = {name: Entry("folder", 0o755) for name in made}
+        for name, task in made.items():
+            files |= {f"{name}/{path}": entry for path, entry in task.files.items()}
+        self._judges = {name: Judge(task, partial(self._probe, name)) for name, task in made.items()}
+        return files, "\n\n".join(f"In /{ROOT}/{name}: {task.goal}" for name, task in made.items())
+
+    def judge(self, files: Mapping[str, Entry]) -> tuple[bool, float]:
         own: dict[str, dict[str, Entry]] = {}
-        for path, entry in self._machine.files().items():
+        for path, entry in files.items():
             name, _, inner = path.partition("/")
             own.setdefault(name, {}).update({inner: entry} if inner or name not in self._judges else {})
         found = [judge.verdict(own.get(name, {})) for name, judge in self._judges.items()]
         more = sum(len(entries) for name, entries in own.items() if name not in self._judges)
-        self._solved = all(each.is_success for each in found) and not more
         held, count = sum(each.held for each in found), sum(each.conditions + each.unasked for each in found) + more
-        self._done = held / count
+        return all(each.is_success for each in found) and not more, held / count
 
     def _probe(self, name: str, files: Mapping[str, Entry], command: str) -> Ran:
         """Run a probe in the box for those, which has lost all that was in it."""
@@ -139,37 +116,8 @@ class Terminal(TextEnv[str]):
             self._prober.close()
         return ran
 
-    def apply_action(self, action: str) -> Outcome[str]:
-        call, before = read_action(action, self.options.form), self._done
-        is_last = self.turn + 1 >= self.max_turns
-        is_over, observation = call.tool == SUBMIT, "You have submitted."
-        if call.tool == BASH:
-            observation, is_over = self._ran(call.content)
-        elif not call.tool:
-            observation = f"That is no action; {call.problem}."
-        self._log.append((f"{call.tool} {call.content}" if call.tool else "", observation))
-        is_over = is_over or is_last
-        success = is_over and self._solved
-        reward = self._done - before if self.options.reward == "dense" else float(success)
-        return Outcome(observation, reward, is_over, success, bool(call.tool))
-
-    def _ran(self, command: str) -> tuple[str, bool]:
-        """Return what the agent sees of a command, and whether the machine has ended with it."""
-        try:
-            text = command.strip("\n").encode("utf8", "replace").decode()
-            ran = self._machine.run(text, self.options.seconds, self.turn + 1)
-        except BoxError:
-            self._machine.close()
-            self._solved, self._done = False, 0.0
-            return "The machine has ended: your processes took more memory than they may, or changed it.", True
-        self._judge()
-        return output_text(ran, self.options.output), False
-
-    def anchor(self) -> str:
-        return "\n".join([self._opening, *(part for pair in self._log for part in pair)])
-
-    def progress(self) -> float:
-        return self._done
+    def read(self, action: str) -> Call:
+        return read_action(action, self.options.form)
 
     def turn_columns(self) -> Mapping[str, float | str]:
         return {"family": "+".join(name.rstrip("0123456789") for name in self._tasks)}
@@ -178,6 +126,10 @@ class Terminal(TextEnv[str]):
     def parts(self) -> Mapping[str, Task]:
         """Folder -> task, with solution and judge's data; hidden from agents."""
         return self._tasks
+
+    @property
+    def work_folder(self) -> str:
+        return f"/{ROOT}/{next(iter(self._tasks))}"
 
     def expert_action(self) -> str:
         """Return the next command of the solution that has not been given, or ``submit``.
@@ -194,27 +146,7 @@ class Terminal(TextEnv[str]):
                     return CALLS.write(BASH, command, self.options.form)
         return CALLS.write(SUBMIT, "", self.options.form)
 
-    def save_state(self) -> JSONValue:
-        if self._machine.tree is None:
-            raise SnapshotUnsupported("the machine holds more files than a snapshot may: remove some first.")
-        return {"number": self._number, "log": [list(pair) for pair in self._log], "tree": self._machine.tree}
-
-    def load_state(self, state: JSONValue) -> None:
-        number, log, tree = state["number"], state["log"], state["tree"]
-        if type(number) is not int or not 0 <= number < _NUMBERS or not isinstance(tree, str):
-            raise ValueError(f"the instance {number!r}, or its files")
-        tasks, instance = self._made(number), self.instance
-        if _canonical(tasks) != instance:
-            raise ValueError("the instance is another one")
-        self._enter(number, tasks, tree)
-        self._log = [(str(call), str(shown)) for call, shown in log]
-
     def close(self) -> None:
-        """Remove the machine's box."""
-        self._machine.close()
+        """Remove the machine's boxes."""
         self._prober.close()
         super().close()
-
-
-def _canonical(tasks: Mapping[str, Task]) -> str:
-    return canonical_text([[name, task.goal, packed(task.files)] for name, task in tasks.items()])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from turngym.envs.tools.harbor.box import LARGEST_SNAPSHOT, BoxError, Ran
 from turngym.envs.tools.harbor.bubblewrap_box import BubblewrapBox, base_files, require_boxes
@@ -16,21 +16,20 @@ from turngym.envs.tools.terminal.task import ROOT
 from turngym.errors import MissingExtra
 
 _SETTINGS = BoxSettings(memory_mib=512, storage_mib=16)
-_PROGRAMS = ("awk", "bash", "find", "git", "gzip", "make", "python3", "sed", "sha256sum", "tar")
 _PATIENCE = 15.0
 _SECOND = 10**9
 
 
-def require_programs() -> None:
-    """Raise unless the programs of the tasks are there.
+def require_programs(env_id: str, programs: Sequence[str]) -> None:
+    """Raise unless the programs of an environment's tasks are there.
 
     Raises:
         MissingExtra: Some are missing, or Bubblewrap is.
     """
     require_boxes()
-    missing = [name for name in _PROGRAMS if shutil.which(name, path="/usr/bin:/bin") is None]
+    missing = [name for name in programs if shutil.which(name, path="/usr/bin:/bin") is None]
     if missing:
-        raise MissingExtra(f"turngym/Terminal-v0 needs {', '.join(missing)}: apt-get install {' '.join(missing)}.")
+        raise MissingExtra(f"{env_id} needs {', '.join(missing)}: apt-get install {' '.join(missing)}.")
 
 
 def is_tree(text: str) -> bool:
@@ -84,8 +83,23 @@ class Machine:
 
     def files(self) -> dict[str, Entry]:
         """Return the files below the folder of tasks; none if they are too large."""
-        rows = unpacked(self._start if self.tree == "" else self.tree or "", LARGEST_SNAPSHOT)
+        rows = self._rows()
         return {path.removeprefix(f"{ROOT}/"): entry for path, entry, _ in rows if path.startswith(f"{ROOT}/")}
+
+    def write(self, path: str, data: bytes, turn: int) -> None:
+        """Write a file below the folder of tasks, in a folder that is there; its permissions stay.
+
+        The box gets it with all other files when the next command runs.
+        """
+        rows = {name: (entry, stamp) for name, entry, stamp in self._rows()}
+        name = f"{ROOT}/{path}"
+        mode = rows[name][0].mode if name in rows else 0o644
+        rows[name] = Entry("file", mode, data), clock(turn) * _SECOND
+        self.tree = packed_rows((each, *content) for each, content in rows.items())
+        self._is_used = False
+
+    def _rows(self) -> list[tuple[str, Entry, int]]:
+        return unpacked(self._start if self.tree == "" else self.tree or "", LARGEST_SNAPSHOT)
 
     def close(self) -> None:
         """Remove the box; calling it again has no effect."""

@@ -17,7 +17,7 @@ CONFIG = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = fal
 
 
 class Repository:
-    r"""A repository with commits of plain files in one folder.
+    r"""A repository with commits of plain files.
 
     >>> found = Repository()
     >>> found.tree_of({"a": b"hello\n"})
@@ -30,9 +30,17 @@ class Repository:
         self._log: list[str] = []
 
     def tree_of(self, files: Mapping[str, bytes]) -> str:
-        """Return the id of the tree with these files."""
-        rows = sorted(files.items())
-        return self._add("tree", b"".join(b"100644 %s\0" % name.encode() + self._blob(data) for name, data in rows))
+        """Return the id of the tree with these files, by path."""
+        rows, below = dict[bytes, bytes](), dict[str, dict[str, bytes]]()
+        for path, data in files.items():
+            name, slash, rest = path.partition("/")
+            if slash:
+                below.setdefault(name, {})[rest] = data
+            else:
+                rows[name.encode()] = b"100644 %s\0" % name.encode() + self._blob(data)
+        for name, inner in below.items():  # git sorts a folder as if its name ended with a slash
+            rows[f"{name}/".encode()] = b"40000 %s\0" % name.encode() + bytes.fromhex(self.tree_of(inner))
+        return self._add("tree", b"".join(row for _, row in sorted(rows.items())))
 
     def commit(self, files: Mapping[str, bytes], subject: str, *parents: str) -> str:
         """Add a commit and return its id."""

@@ -26,6 +26,7 @@ VARIABLES = {
     "PAGER": "cat",
     "GIT_PAGER": "cat",
     "EDITOR": _EDITOR,
+    "PYTHONDONTWRITEBYTECODE": "1",
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_TEMPLATE_DIR": "",
     **{
