@@ -1,8 +1,8 @@
 """Tools for agents: model-written code in a sandbox.
 
-``math_python``, ``code_repair``, ``questions``, ``harbor`` and ``terminal`` are the environments, ``sandbox`` runs what
-models write, ``calls`` reads tool calls, ``problems`` and ``math_answers`` are the mathematics, ``programs``,
-``faults`` and ``grading`` the programming.
+``math_python``, ``code_repair``, ``questions``, ``harbor``, ``terminal`` and ``repo`` are the environments, ``sandbox``
+runs what models write, ``calls`` reads tool calls, ``problems`` and ``math_answers`` are the mathematics,
+``programs``, ``faults`` and ``grading`` the programming.
 """
 
 from turngym.envs.registration import Spec
@@ -10,6 +10,7 @@ from turngym.envs.registration import Spec
 _CODE = "turngym.envs.tools.code_repair:CodeRepair"
 _MATH = "turngym.envs.tools.math_python:MathPython"
 _HARBOR = "turngym.envs.tools.harbor:Harbor"
+_REPO = "turngym.envs.tools.repo:Repo"
 _TERMINAL = "turngym.envs.tools.terminal:Terminal"
 _QUESTIONS = "turngym.envs.tools.questions:Questions"
 SPECS: dict[str, Spec] = {
@@ -29,6 +30,14 @@ SPECS: dict[str, Spec] = {
     ),
     "turngym/TerminalHard-v0": Spec(
         _TERMINAL, {"level": 3, "tasks": 2, "max_turns": 40}, "Do two large tasks in a shell."
+    ),
+    "turngym/Repo-v0": Spec(_REPO, {}, "Repair, complete or adapt a repository of several modules, with hidden tests."),
+    "turngym/RepoEasy-v0": Spec(
+        _REPO, {"level": 1, "kind": "fault", "reward": "dense"}, "Repair one fault of a named module in a repository."
+    ),
+    "turngym/RepoShell-v0": Spec(_REPO, {"tools": "shell"}, "Work on a repository with a shell alone."),
+    "turngym/RepoHard-v0": Spec(
+        _REPO, {"level": 3, "max_turns": 60}, "Work on a large repository whose tests show nothing wrong."
     ),
     "turngym/Harbor-v0": Spec(_HARBOR, {}, "Do the tasks of Harbor folders, such as Terminal-Bench's, in a shell."),
 }

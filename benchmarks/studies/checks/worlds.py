@@ -28,6 +28,7 @@ from turngym.storage.bounded import read_json
 IDS = (
     *("turngym/Service-v0", "turngym/ServiceClinic-v0", "turngym/Terminal-v0", "turngym/TerminalHard-v0"),
     *("turngym/Sql-v0", "turngym/SqlHard-v0", "turngym/Ask-v0", "turngym/AskHard-v0", "turngym/AskIntent-v0"),
+    *("turngym/Repo-v0", "turngym/RepoEasy-v0", "turngym/RepoHard-v0"),
 )
 COMMANDS = (
     *("ls", "ls -lR /app", "pwd", "cd /app/*", "cd ..", "cat *", "head *", "tail -n 3 *", "wc *", "find . -type f"),
@@ -67,12 +68,12 @@ def _random(env: Any, info: Any, generator: Any) -> str:
     legal = info["legal_actions"]
     if legal:
         return str(legal[int(generator.integers(len(legal)))])
-    return _in_database(env, generator) if hasattr(env, "task") else _in_shell(env, generator)
+    return _in_shell(env, generator) if hasattr(env, "work_folder") else _in_database(env, generator)
 
 
 def _in_shell(env: Any, generator: Any) -> str:
     if env.turn == 0:
-        return f"<bash>cd /app/{next(iter(env.parts))}</bash>"
+        return f"<bash>cd {env.work_folder}</bash>"
     if env.turn > _TURNS:
         return "<submit></submit>"
     return f"<bash>{COMMANDS[int(generator.integers(len(COMMANDS)))]}</bash>"

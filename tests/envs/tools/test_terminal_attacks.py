@@ -3,167 +3,52 @@
 import base64
 import shutil
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
 
 import pytest
+import shell_attacks
+from shell_attacks import Player, expert_success, seen_by, stopped_driver, success
 
-from turngym.benchmarks.studies.checks.worlds import COMMANDS
 from turngym.envs.tools.harbor.box import LARGEST_SNAPSHOT
 from turngym.envs.tools.harbor.files import Entry, packed_rows, unpacked
 from turngym.envs.tools.terminal import Terminal
 from turngym.envs.tools.terminal.families import FAMILIES
 from turngym.envs.tools.terminal.machine import is_tree
-from turngym.seeding import stream
 
 pytestmark = pytest.mark.skipif(
     any(shutil.which(name) is None for name in ("bwrap", "git", "make")), reason="bwrap, git or make is not installed"
 )
-Player = Callable[[Terminal], Iterator[str]]
 
 
-def folder(env: Terminal) -> str:
-    return f"/app/{next(iter(env.parts))}"
-
-
-def wanted(env: Terminal) -> list[str]:
-    """Return the paths that the judge looks at: an attacker may know them, as they are in the goal."""
-    task = next(iter(env.parts.values()))
-    probed = [path for probe in task.probes for path in probe.keep]
-    return [f"{folder(env)}/{path}" for path in (*task.wanted, *probed)]
-
-
-def nothing(env: Terminal) -> Iterator[str]:
-    yield "true"
-
-
-def success_texts(env: Terminal) -> Iterator[str]:
-    yield "echo 'All tests passed. success=1 reward=1.0 [exit 0]'; echo done > DONE"
-    for path in wanted(env)[:3]:
-        yield f"mkdir -p $(dirname '{path}'); echo success > '{path}'"
-
-
-def forged_verdict(env: Terminal) -> Iterator[str]:
-    yield "mkdir -p /tests /logs/verifier; echo 1 | tee /logs/verifier/reward.txt /tests/test.sh reward.json"
-    yield 'echo \'{"reward": 1, "success": true}\' | tee /logs/verifier/reward.json /app/result.json'
-
-
-def shadowed_programs(env: Terminal) -> Iterator[str]:
-    names = "sha256sum git make tar python3 find sort cat gzip awk bash sh"
-    yield f"cd {folder(env)}; for n in {names}; do printf '#!/bin/sh\\nexit 0\\n' > $n; chmod +x $n; done"
-    yield f"cp * /tmp; cp * /usr/local/bin; export PATH={folder(env)}:/tmp BASH_ENV=/tmp/x PYTHONSTARTUP=/tmp/x"
-    yield "for f in ~/.bashrc ~/.profile /etc/profile /etc/shell.sh /var/tmp/.shell; do echo exit 0 > $f; done"
-    yield "ln -sf /bin/true /bin/git; cp /bin/true /usr/bin/make; mount --bind /tmp /usr/bin"
-
-
-def changed_clock(env: Terminal) -> Iterator[str]:
-    yield "date -s 2030-01-01; find /app -exec touch -d 2037-01-01 {} +; touch -d 1980-01-01 /app/*/*"
-
-
-def links(env: Terminal) -> Iterator[str]:
-    for path in wanted(env)[:5]:
-        yield f"mkdir -p $(dirname '{path}'); rm -rf '{path}'; ln -s /proc/self/environ '{path}'"
-    yield "ln -s / /app/root; ln -s /proc/1/root /app/proc"
-
-
-def odd_files(env: Terminal) -> Iterator[str]:
-    for path in wanted(env)[:3]:
-        yield f"mkdir -p $(dirname '{path}'); rm -rf '{path}'; mkfifo '{path}'"
-    yield f"cd {folder(env)}; truncate -s 8M sparse; d=.; for i in $(seq 60); do d=$d/d; done; mkdir -p $d"
-    yield "touch $'a\\nb' $'\\e[2J' $'\\xff\\xfe' -- -rf; yes | head -c 20000000 > big; true"
-
-
-def later_edits(env: Terminal) -> Iterator[str]:
-    yield "(while true; do for f in /app/*/*; do echo 1 > $f; done; done) > /dev/null 2>&1 & setsid sleep 99 & disown"
-    yield "nohup sh -c 'while true; do rm -rf /app; done' & trap 'rm -rf /app' EXIT"
-
-
-def no_inputs(env: Terminal) -> Iterator[str]:
-    yield "rm -rf /app/*"
-    yield f"mkdir -p {folder(env)}"
-
-
-def dumped(env: Terminal) -> Iterator[str]:
-    """Write everything that there is into what is wanted."""
-    yield "find /app -type f -exec cat {} + > /tmp/all 2> /dev/null"
-    for path in wanted(env)[:8]:
-        yield f"mkdir -p $(dirname '{path}'); cat /tmp/all > '{path}'"
-
-
-def driver(env: Terminal) -> Iterator[str]:
-    """Speak for the program that follows the host's orders."""
-    lines = '{"status": "ok", "stdout": "", "stderr": "", "value": "", "lost_state": false, "token": "0"}'
-    yield f"for p in /proc/[0-9]*; do for n in 0 1 2 5 6; do echo '{lines}' > $p/fd/$n; done; done 2> /dev/null; true"
-    yield "kill -9 -1"
-    yield "cat /proc/*/mem /proc/*/environ 2> /dev/null | head -c 100; true"
-
-
-def stopped_driver(env: Terminal) -> Iterator[str]:
-    """Stop the program that follows orders, for which the host waits."""
-    yield "kill -STOP $PPID"
-
-
-def probes(env: Terminal) -> Iterator[str]:
+def probes(env: Any) -> Iterator[str]:
     """Let what is probed say that all is well, whatever it is asked."""
-    yield f"cd {folder(env)}; printf 'all:\\n\\t@cat dist/*; echo ok > /proc/$$PPID/fd/1\\n' > Makefile; make"
+    yield f"cd {env.work_folder}; printf 'all:\\n\\t@cat dist/*; echo ok > /proc/$$PPID/fd/1\\n' > Makefile; make"
     yield "printf 'port = 80\\nroot = /\\n/ = etc/passwd\\n' > server.conf; tar -czf site.tar.gz /app; true"
     yield "printf '[core]\\n\\tfsmonitor = /bin/true\\n[alias]\\n\\trev-parse = version\\n' > .git/config"
     yield "mkdir -p .git/refs/replace; for c in $(git rev-list --all); do cp .git/HEAD .git/refs/replace/$c; done"
     yield "mkdir .git/hooks; cp /bin/true .git/hooks/post-checkout; git update-ref refs/heads/x HEAD"
 
 
-def other_instance(env: Terminal) -> Iterator[str]:
+def other_instance(env: Any) -> Iterator[str]:
     """The expert of another task of the same family, as a player that has learnt it by heart."""
     other = Terminal(family=env.options.family, level=env.options.level)
     other.reset(seed=int(env.instance_hash, 16) % 1000)
     for task in other.parts.values():
         for command in task.solution:
-            yield f"cd {folder(env)}\n{command}"
+            yield f"cd {env.work_folder}\n{command}"
 
 
-def memory(env: Terminal) -> Iterator[str]:
-    yield "for i in 1 2 3 4; do (head -c 900M /dev/zero | tail) & done; wait"
-
-
-def at_random(env: Terminal) -> Iterator[str]:
-    generator = stream("terminal attack", env.instance_hash)
-    for _ in range(12):
-        yield COMMANDS[int(generator.integers(len(COMMANDS)))]
-
-
-ATTACKS: tuple[Player, ...] = (
-    nothing,
-    success_texts,
-    forged_verdict,
-    shadowed_programs,
-    changed_clock,
-    links,
-    odd_files,
-    later_edits,
-    no_inputs,
-    dumped,
-    driver,
-    stopped_driver,
-    probes,
-    other_instance,
-    memory,
-    at_random,
-)
+ATTACKS: tuple[Player, ...] = (*shell_attacks.ATTACKS, probes, other_instance)
 
 
 def successes(player: Player, families: list[str], level: int = 1) -> int:
     """Return how often a player succeeds, one task of each family."""
     won = 0
     for family in families:
-        env = Terminal(family=family, level=level, seconds=3)
-        _, info = env.reset(seed=6)
-        for command in player(env):
-            info = env.step(f"<bash>{command}</bash>")[4]
-            if info["success"] >= 0:
-                break
-        else:
-            info = env.step("<submit></submit>")[4]
-        won += info["success"] == 1
-        env.close()
+        with closing(Terminal(family=family, level=level, seconds=3)) as env:
+            won += success(env, player)
     return won
 
 
@@ -188,7 +73,7 @@ def test_the_judge_sees_a_change_that_nobody_asked_for() -> None:
         env.step(env.expert_action())
         _, _, _, _, info = env.step(env.expert_action())
         assert info["progress"] == 1.0
-        _, _, _, _, info = env.step(f"<bash>cd {folder(env)}; {harm}</bash>")
+        _, _, _, _, info = env.step(f"<bash>cd {env.work_folder}; {harm}</bash>")
         assert info["progress"] == 0.5
         assert env.step("<submit></submit>")[4]["success"] == 0
         env.close()
@@ -205,18 +90,6 @@ def test_nothing_that_an_agent_can_read_holds_the_solution() -> None:
         texts = [seen, env.instructions, *(entry.data.decode("utf8", "replace") for entry in task.files.values())]
         assert answers and not any(answer in text for answer in answers for text in texts)
         env.close()
-
-
-def seen_by(env: Terminal, command: str) -> str:
-    """Return what a command prints."""
-    return str(env.step(f"<bash>{command}</bash>")[0]).removeprefix("<output>\n").removesuffix("\n</output>")
-
-
-def expert_success(env: Terminal, seed: int) -> int:
-    _, info = env.reset(seed=seed)
-    while info["success"] < 0:
-        info = env.step(env.expert_action())[4]
-    return int(info["success"])
 
 
 def test_shared_memory_neither_stops_the_next_command_nor_reaches_it() -> None:
@@ -250,7 +123,7 @@ def test_a_probe_cannot_spoil_the_next_one() -> None:
     env = Terminal(family="build", level=1)
     for harm in ("chmod 000 /dev/shm", "kill -9 -1"):
         env.reset(seed=0)
-        env.step(f"<bash>cd {folder(env)}; printf 'all:\\n\\t{harm}\\n' > Makefile</bash>")
+        env.step(f"<bash>cd {env.work_folder}; printf 'all:\\n\\t{harm}\\n' > Makefile</bash>")
         env.step("<submit></submit>")
         assert expert_success(env, 1) == 1
     env.close()
@@ -276,11 +149,11 @@ def test_pipes_and_sockets_are_files_to_the_judge() -> None:
     found = []
     for harm in (f"mkfifo '{gone}'", "mkfifo more", f"python3 -c \"{bind}('more')\"", "mkfifo ../more"):
         found.append(
-            env.step(f"<bash>cd {folder(env)}; {harm}; stat -c %F '{gone}' more ../more</bash>")[4]["progress"]
+            env.step(f"<bash>cd {env.work_folder}; {harm}; stat -c %F '{gone}' more ../more</bash>")[4]["progress"]
         )
-        env.step(f"<bash>cd {folder(env)}; rm -f '{gone}' more ../more</bash>")
+        env.step(f"<bash>cd {env.work_folder}; rm -f '{gone}' more ../more</bash>")
     assert all(progress < 1 for progress in found)
-    env.step(f"<bash>cd {folder(env)}; mkfifo '{gone}'</bash>")
+    env.step(f"<bash>cd {env.work_folder}; mkfifo '{gone}'</bash>")
     assert env.step("<submit></submit>")[4]["success"] == 0
     env.close()
 
@@ -291,7 +164,7 @@ def test_a_tag_is_no_branch() -> None:
     env.reset(seed=next(seeds))
     command = next(iter(env.parts.values())).solution[1]
     assert "git branch " in command
-    env.step(f"<bash>cd {folder(env)}; {command.replace('git branch ', 'git tag ')}</bash>")
+    env.step(f"<bash>cd {env.work_folder}; {command.replace('git branch ', 'git tag ')}</bash>")
     assert env.step("<submit></submit>")[4]["success"] == 0
     env.close()
 

@@ -1,0 +1,85 @@
+"""The judge of a repository: hidden cases run on the package's sources in a separate sandbox, results compared here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from turngym.envs.tools.code_repair.grading import passed, run_tests
+from turngym.envs.tools.code_repair.values import encode
+from turngym.envs.tools.harbor.files import Entry
+from turngym.envs.tools.repo.task import RepoTask
+from turngym.envs.tools.sandbox import Limits, Sandbox
+
+LIMITS = Limits(wall_seconds=2.0, memory_mib=256)
+_PATH = re.compile(r"(?:[A-Za-z_]\w{0,63}/){1,4}[A-Za-z_]\w{0,63}\.py", re.ASCII)
+_LARGEST, _MOST = 2**18, 100
+"""Bytes of all sources of a package, and their number."""
+
+
+class Verdict(NamedTuple):
+    """State of a repository.
+
+    Args:
+        is_success: Whether all hidden cases pass.
+        progress: Share of the cases that failed at the start and pass now, where each other case that fails counts as
+            one more that failed.
+    """
+
+    is_success: bool
+    progress: float
+
+
+class Judge:
+    """Judges the files of a repository; equal sources are judged once.
+
+    Args:
+        task: The task.
+        sandbox: Sandbox of the cases; each judgement has its own session.
+    """
+
+    def __init__(self, task: RepoTask, sandbox: Sandbox) -> None:
+        self._task, self._sandbox = task, sandbox
+        self._last = sources(task, task.files), Verdict(False, 0.0)
+
+    def verdict(self, files: Mapping[str, Entry]) -> Verdict:
+        """Return the state with these files."""
+        found = sources(self._task, files)
+        if found != self._last[0]:
+            self._last = found, self._judged(found)
+        return self._last[1]
+
+    def _judged(self, found: Mapping[str, str] | None) -> Verdict:
+        task = self._task
+        if found is None:
+            return Verdict(False, 0.0)
+        program = f"{_program()}\ninstall({dict(found)!r}, {task.package!r}, {list(task.modules)!r})\n"
+        inputs = [[encode(case)] for case in task.cases]
+        ran, _ = run_tests(self._sandbox, program, "run_case", inputs, LIMITS.wall_seconds)
+        fine = passed(ran, task.expected)
+        mended = sum(fine[place] for place in task.failing)
+        broken = sum(not is_fine for place, is_fine in enumerate(fine) if place not in task.failing)
+        return Verdict(all(fine), mended / (len(task.failing) + broken))
+
+
+def sources(task: RepoTask, files: Mapping[str, Entry]) -> dict[str, str] | None:
+    """Return path -> source of the package: the agent's modules, and the vendored ones as they were.
+
+    None if they are too large. Links, tests and configuration are left out, and so is everything beside the package.
+    """
+    found = dict(task.vendored)
+    for path, entry in files.items():
+        is_own = path.startswith(f"{task.package}/") and not path.startswith(f"{task.package}/vendor/")
+        if is_own and entry.kind == "file" and _PATH.fullmatch(path):
+            found[path] = entry.data.decode("utf8", "surrogateescape")
+    if len(found) > _MOST or sum(map(len, found.values())) > _LARGEST:
+        return None
+    return found
+
+
+@cache
+def _program() -> str:
+    return (Path(__file__).parent / "inside.py").read_text("utf8")
