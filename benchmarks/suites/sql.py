@@ -13,7 +13,7 @@ SUITES.register("sql")(
         metric="success",
         protocol=(
             "Default options: 20 turns, one submission. Requests are those of the test split. Queries and changes are "
-            "judged on at least five databases, of which four are never shown."
+            "judged on at least six databases, of which all but one are never shown."
         ),
     )
 )

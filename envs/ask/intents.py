@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 
 from turngym.envs.ask.problem import Problem, Sketch
+from turngym.envs.website.draw import Dice
 
 _OPEN = {1: (3, 3), 2: (4, 4), 3: (5, 3)}
 """Level -> number of open slots, and of values of each."""
@@ -62,15 +63,14 @@ def intents(generator: np.random.Generator, level: int) -> Sketch:
     (4, 3)
     """
     count, size = _OPEN[level]
-    order = list(ORDERS)[int(generator.integers(len(ORDERS)))]
-    places = generator.permutation(len(ORDERS[order])).tolist()
-    slots = [list(ORDERS[order])[each] for each in places]
-    values = {slot: _some(generator, ORDERS[order][slot], size) for slot in slots[:count]}
-    said = slots[count : count + int(generator.integers(0, 3))]
-    told = {slot: ORDERS[order][slot][int(generator.integers(4))] for slot in said}
+    dice = Dice(generator)
+    order = dice.one(list(ORDERS))
+    slots = sorted(ORDERS[order], key=lambda slot: dice.share())
+    values = {slot: dice.some(ORDERS[order][slot], size, size) for slot in slots[:count]}
+    told = {slot: dice.one(ORDERS[order][slot]) for slot in slots[count : count + dice.whole(0, 2)]}
     cause, effect = slots[:2]
-    plain = {slot: _drawn(generator, values[slot]) for slot in values if slot != effect}
-    dependent = {value: _sharp_or_drawn(generator, values[effect]) for value in values[cause]}
+    plain = {slot: _drawn(dice, values[slot]) for slot in values if slot != effect}
+    dependent = {value: _sharp_or_drawn(dice, values[effect]) for value in values[cause]}
     opening = _opening(order, told, (cause, effect), plain, dependent)
     return Sketch(opening, partial(_built, opening, values, (cause, effect), plain, dependent))
 
@@ -121,18 +121,12 @@ def _listed(weights: Weights) -> str:
     return ", ".join(f"{value} {weight}" for value, weight in weights.items())
 
 
-def _some(generator: np.random.Generator, values: Sequence[str], count: int) -> list[str]:
-    if count == len(values):
-        return list(values)
-    return [values[each] for each in sorted(generator.permutation(len(values))[:count].tolist())]
+def _drawn(dice: Dice, values: Sequence[str]) -> dict[str, int]:
+    return {value: dice.whole(2, 5) for value in values}
 
 
-def _drawn(generator: np.random.Generator, values: Sequence[str]) -> dict[str, int]:
-    return dict(zip(values, generator.integers(2, 6, len(values)).tolist(), strict=True))
-
-
-def _sharp_or_drawn(generator: np.random.Generator, values: Sequence[str]) -> dict[str, int]:
+def _sharp_or_drawn(dice: Dice, values: Sequence[str]) -> dict[str, int]:
     """Return weights, or those of a value that is always meant; both add up to about the same."""
-    if generator.random() < _SHARP:
-        return {values[int(generator.integers(len(values)))]: 3 * len(values)}
-    return _drawn(generator, values)
+    if dice.share() < _SHARP:
+        return {dice.one(values): 3 * len(values)}
+    return _drawn(dice, values)

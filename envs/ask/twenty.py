@@ -28,7 +28,11 @@ PROPERTIES = (
 )
 # fmt: on
 _SYLLABLES = [f"{one}{two}" for one in "bdfgklmnprstvz" for two in "aeiou"]
-NAMES = tuple("".join(pair) + "lnrs"[k % 4] for k, pair in enumerate(itertools.product(_SYLLABLES, _SYLLABLES)))
+NAMES = tuple(
+    "".join(pair) + "lnrs"[place % 4]
+    for place, pair in enumerate(itertools.product(_SYLLABLES, _SYLLABLES))
+    if place % 9 == 0
+)
 _OPENING = """I think of one of these things. Column w says how often I think of it; the others say whether it is
 {properties}, in this order: y yes, n no, p partly.
 thing   w {head}

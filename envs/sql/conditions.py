@@ -42,8 +42,7 @@ def _equal(role: str, key: str, words: str, value: str, schema: Schema) -> Condi
 
 
 def _middle_day(dice: Dice) -> str:
-    month = dice.whole(5, 8) + 12 * dice.whole(0, 1)
-    return f"{FIRST_YEAR + month // 13}-{1 + (month - 1) % 12:02}-{dice.whole(1, 28):02}"
+    return f"{(FIRST_YEAR + LAST_YEAR) // 2}-{dice.whole(1, 12):02}-{dice.whole(1, 28):02}"
 
 
 def _since(role: str, key: str, words: str, schema: Schema, dice: Dice) -> Condition:

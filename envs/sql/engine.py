@@ -221,6 +221,22 @@ class Database:
         return "only SELECT, INSERT, UPDATE and DELETE on the rows of the tables are possible"
 
 
+_IDLE: dict[tuple[int, int, int], Database] = {}
+_MOST_IDLE = 256
+"""Databases that are kept for their next use: making one takes longer than filling it twice."""
+
+
+def borrow(schema: Schema) -> Database:
+    """Return a database with the tables of a schema, and any content."""
+    return _IDLE.pop(schema.key, None) or Database(schema)
+
+
+def give_back(database: Database) -> None:
+    """Keep a database for its next use, or remove it if enough are kept."""
+    if len(_IDLE) >= _MOST_IDLE or _IDLE.setdefault(database.schema.key, database) is not database:
+        database.close()
+
+
 def problem_with(text: str) -> str:
     """Return why a statement is not given to SQLite at all; empty if it is.
 

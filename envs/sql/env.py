@@ -12,7 +12,7 @@ from turngym.envs.sql import calls
 from turngym.envs.sql.calls import CALLS, NOTATION, TOOLS, read_action, result_text
 from turngym.envs.sql.contents import PATTERNS, Rows, rows_of
 from turngym.envs.sql.domains import PLACE, ROLES
-from turngym.envs.sql.engine import Content, Database
+from turngym.envs.sql.engine import Content, Database, borrow, give_back
 from turngym.envs.sql.judge import is_right_answer, is_right_update, share_of_changes, share_of_rows
 from turngym.envs.sql.schema import Row, Schema
 from turngym.envs.sql.task import Maker, Task
@@ -114,8 +114,8 @@ class Sql(TextEnv[str]):
         if known is not None and known.schema is schema:
             return known
         if known is not None:
-            known.close()
-        return Database(schema)
+            give_back(known)
+        return borrow(schema)
 
     def _contents(self) -> Iterator[Rows]:
         """Yield hidden contents, each of them once."""
@@ -311,9 +311,9 @@ class Sql(TextEnv[str]):
             self._perform(call)
 
     def close(self) -> None:
-        """Remove the database."""
+        """Give the database back."""
         if self._seen is not None:
-            self._seen.close()
+            give_back(self._seen)
         self._seen = None
         super().close()
 

@@ -12,15 +12,17 @@ from turngym.envs.sql.contents import Rows
 from turngym.envs.sql.engine import Content, Database
 from turngym.envs.sql.schema import Row
 
-HIDDEN = 4
-"""Databases, besides the one that agents see, on which an answer must be right."""
+HIDDEN = {1: 4, 2: 5, 3: 8}
+"""Level -> databases, besides the one that agents see, on which an answer must be right: with more conditions, more are
+needed until each of them matters."""
 _DIGITS = 4
 
 
 def is_right_answer(base: Database, contents: Iterator[Rows], solution: str, answer: str, is_ordered: bool) -> bool:
     """Return whether a query gives the rows of the solution on a database and on hidden ones.
 
-    There are ``HIDDEN`` of these, and more as long as the solution gives equal rows on all: then constants would do.
+    There are as many as ``HIDDEN`` says, and more as long as the solution gives equal rows on all: there constants
+    would do.
 
     Args:
         base: The database, whose content is then replaced.
@@ -35,7 +37,7 @@ def is_right_answer(base: Database, contents: Iterator[Rows], solution: str, ans
         if found.problem or not same_rows(wanted.rows, found.rows, is_ordered):
             return False
         seen.append(wanted.rows)
-        if len(seen) > HIDDEN and any(each != seen[0] for each in seen):
+        if len(seen) > HIDDEN[base.schema.key[2]] and any(each != seen[0] for each in seen):
             return True
     return False
 
@@ -43,7 +45,7 @@ def is_right_answer(base: Database, contents: Iterator[Rows], solution: str, ans
 def is_right_update(base: Database, contents: Iterator[Rows], solution: str, statements: Sequence[str]) -> bool:
     """Return whether statements leave a database, and hidden ones, as the solution does.
 
-    There are ``HIDDEN`` of these, and more as long as the solution changes nothing in any.
+    There are as many as ``HIDDEN`` says, and more as long as the solution changes nothing in any.
 
     Args:
         base: The database, without changes; its content is then replaced.
@@ -58,7 +60,7 @@ def is_right_update(base: Database, contents: Iterator[Rows], solution: str, sta
         base.undo()
         if any(base.run(each, may_write=True).problem for each in statements) or base.content() != wanted:
             return False
-        if number >= HIDDEN and changed:
+        if number >= HIDDEN[base.schema.key[2]] and changed:
             return True
     return False
 

@@ -132,5 +132,5 @@ QUESTIONS = (
     Family(_often, least=2),
     Family(_both, least=2, fewest=2),
     Family(_per_place, PERSON, least=2, without=("place",)),
-    Family(_above, THING, least=2),
+    Family(_above, THING, least=2, without=("price",)),
 )
