@@ -20,7 +20,7 @@ HARD: dict[str, Any] = {"level": 3, "max_turns": 9}
 @pytest.mark.parametrize("options", [{}, {"level": 1, "reward": "dense"}, {"kind": "intent"}])
 def test_expert_finds_what_is_meant(options: dict[str, Any]) -> None:
     env = Ask(**options)
-    for seed in range(60):
+    for seed in range(30):
         _, info = env.reset(seed=seed)
         rewards, last = 0.0, 0.0
         while info["success"] < 0:
@@ -33,7 +33,7 @@ def test_expert_finds_what_is_meant(options: dict[str, Any]) -> None:
 
 
 def test_few_questions_are_enough_for_most() -> None:
-    env, won, count = Ask(**HARD), 0, 60
+    env, won, count = Ask(**HARD), 0, 40
     for seed in range(count):
         _, info = env.reset(seed=seed)
         while info["success"] < 0:
@@ -117,7 +117,7 @@ def test_what_is_meant_follows_the_weights_and_not_the_place(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_random_guesses_succeed_seldom(kind: str) -> None:
-    env, won, count = Ask(kind=kind), 0, 400
+    env, won, count = Ask(kind=kind), 0, 200
     for seed in range(count):
         _, info = env.reset(seed=seed)
         generator = stream("ask random", seed)
