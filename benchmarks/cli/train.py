@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 USES_OWN_MODULES = True
 SHOWN = {
-    "Task": ("--env", "--env-options", "--wrapper", "--data", "--reward", "--tools"),
+    "Task": ("--env", "--weights", "--env-options", "--wrapper", "--data", "--reward", "--tools"),
     "Model": ("--model", "--preset", "--lora-rank"),
     "Method": ("--algorithm", "--rollout.groups", "--rollout.group-size", "--update.learning-rate"),
     "Length": ("--iterations", "--max-seconds", "--rollout.max-new-tokens"),
@@ -52,7 +52,7 @@ SHOWN = {
 _STOPPED = 3
 _FINISHING = "interrupted: finishing and saving the iteration in progress; another Ctrl-C stops at once"
 _DATA_OPTIONS: dict[str, Any] = {"data": str, "reward": str, "tools": tuple[str, ...]}
-_NO_OPTIONS = ("algorithm_options", "preset_reason")
+_NO_OPTIONS = ("algorithm_options", "preset_reason", "envs")
 _OWN_LINES = f"""
         data: {DATA}
         reward: {REWARD}
@@ -66,9 +66,18 @@ _OWN_LINES = f"""
 _QUICKSTART_LINES = f"""Without --env, --env-options, --data, --model and --preset, the quickstart runs with:
     {" ".join(QUICKSTART)}"""
 _ENV = Annotated[
-    str,
+    tuple[str, ...],
     tyro.conf.arg(
-        aliases=["--game"], help="Id of the environment, or of a multi-agent game, which is trained by self-play."
+        aliases=["--game"],
+        metavar="ID [ID ...]",
+        help="Id of the environment, or several, or of a multi-agent game, which is trained by self-play.",
+    ),
+]
+_PER_ENV = Annotated[
+    tuple[str, ...],
+    tyro.conf.arg(
+        metavar="[NAME.SETTING=VALUE ...]",
+        help="Settings of single environments, such as FrozenLake.env_options.size=4 FrozenLake.rollout.format=boxed.",
     ),
 ]
 _ENV_OPTIONS = Annotated[
@@ -107,9 +116,9 @@ def main(argv: Sequence[str]) -> int:
     config, run_dir, resume = parse_train(argv)
     with _training_packages():
         from turngym.benchmarks.cli.terminal.training import (
-            evaluation_command,
+            evaluation_commands,
             result_as_json,
-            result_sentence,
+            result_sentences,
             shown_mode,
         )
         from turngym.trainers.engine.ranks.launch import is_first_here
@@ -144,8 +153,10 @@ def main(argv: Sequence[str]) -> int:
             console.print(sentence, markup=False, soft_wrap=True)
         if against := control_sentence(run, mode):
             console.print(against, markup=False, soft_wrap=True)
-        console.print(f"{result_sentence(folder, mode)} Evaluate the model with:", markup=False, soft_wrap=True)
-        console.print(f"  {evaluation_command(folder, folder.config(), mode)}", markup=False, soft_wrap=True)
+        sentences = "\n".join(result_sentences(folder, mode))
+        console.print(f"{sentences} Evaluate the model with:", markup=False, soft_wrap=True)
+        for command in evaluation_commands(folder, folder.config(), mode):
+            console.print(f"  {command}", markup=False, soft_wrap=True)
     if "--json" in argv and is_first_here():
         print_json(result_as_json(RunFolder.open(result.path), result.finished))
     if result.finished:
@@ -190,8 +201,9 @@ def parse_train(argv: Sequence[str]) -> tuple[TrainConfig, Path, bool]:
         _require_same(config, resumed)
         return resumed, _run_dir(argv, stored), True
     config, run_dir = _parsed(words, with_preset(start, *_choice(words)))
-    if not is_game(config.env):
-        require_text_env(find_env(config.env, GAMES))
+    for env in config.envs or (config.env,):
+        if not is_game(env):
+            require_text_env(find_env(env, GAMES))
     return config, run_dir or default_run_dir(config), False
 
 
@@ -237,19 +249,23 @@ def words_of(content: Mapping[str, Any], argv: Sequence[str], owner: str) -> lis
     for name in (ALGORITHM_DEFAULTS, "algorithm_options"):
         content |= _of_parts(content.pop(name, {}), name, owner)
     content = lifted(content)
+    if several := content.pop("envs", ()):
+        content["env"] = several
     if {"env", "game"} <= content.keys():
         raise OptionError("env", "and game are the same option: leave one of them out.", owner)
-    default = "rae" if is_game(str(content.get("env", content.get("game", "")))) else TrainConfig().algorithm
+    asked = content.get("env", content.get("game", ""))
+    first = asked[0] if isinstance(asked, list | tuple) and asked else asked
+    default = "rae" if is_game(str(first)) else TrainConfig().algorithm
     kinds = dict(parts(str(content.get("algorithm", default))))
     hints = {**get_type_hints(TrainConfig, include_extras=True), **kinds, **_DATA_OPTIONS, "run_dir": Path | None}
-    hints |= {"game": hints["env"], "wrapper": hints["wrappers"]}
+    hints |= dict.fromkeys(("env", "game"), hints.pop("envs")) | {"wrapper": hints["wrappers"]}
     allowed = {name: hint for name, hint in hints.items() if name not in _NO_OPTIONS and name[0] != "_"}
     values = {name: _as_word(value) for name, value in checked(content, allowed, owner, "train").items()}
     wrappers = [f"--wrapper={each}" for name in ("wrapper", "wrappers") for each in values.pop(name, ())]
     trackers = [f"--track={each}" for each in values.pop("track", ())]
     dropped = set(kinds) - set(dict(parts(_given(argv, "algorithm") or "+".join(kinds))))
     if is_given(argv, "env", "game") or (is_given(argv, "data") and not content.get("data")):
-        dropped |= {"env", "game", "env_options"}
+        dropped |= {"env", "game", "env_options", "weights", "per_env"}
     if is_given(argv, "env", "game"):
         dropped |= set(NAMES)
     left = {name: value for name, value in values.items() if name.partition(".")[0] not in dropped}
@@ -290,8 +306,11 @@ def _choice(argv: Sequence[str]) -> Choice:
 
 def default_run_dir(config: TrainConfig) -> Path:
     """Return the folder of a run that was given none."""
+    from turngym.trainers.settings.mixture import labels_of
+
     name = (
-        Path(str(config.env_options.get("data", ""))).stem
+        "+".join(labels_of(config.envs))
+        or Path(str(config.env_options.get("data", ""))).stem
         or config.env.rpartition("/")[2].rpartition("-v")[0]
         or config.env
     )
@@ -303,6 +322,7 @@ def default_run_dir(config: TrainConfig) -> Path:
 def _parsed(argv: Sequence[str], start: TrainConfig) -> tuple[TrainConfig, Path | None]:
     from turngym.trainers.algorithms import build, parts
     from turngym.trainers.settings.config import TrainConfig
+    from turngym.trainers.settings.mixture import nested
 
     kinds = dict(parts(start.algorithm))
     methods = {name: kind(**start.algorithm_options.get(name, {})) for name, kind in kinds.items()}
@@ -313,8 +333,12 @@ def _parsed(argv: Sequence[str], start: TrainConfig) -> tuple[TrainConfig, Path 
         return tyro.cli(type(default), default=default, args=list(words), prog="turngym train")
 
     found = read_words(read, argv, SHOWN)
+    if not found.env:
+        raise ConfigError("--env takes one id or several, got none.")
     values = {field.name: getattr(found, field.name, getattr(start, field.name)) for field in dataclasses.fields(start)}
     values["env_options"] = key_values(found.env_options, "--env-options")
+    values |= {"env": found.env[0], "envs": found.env if len(found.env) > 1 else ()}
+    values["per_env"] = nested(key_values(found.per_env, "--per-env", is_dotted=True), "--per-env")
     for name, hint in get_type_hints(TrainConfig).items():
         if dataclasses.is_dataclass(hint) and hasattr(found, name):
             values[name] = strict(values[name], hint, is_part=True)
@@ -351,7 +375,9 @@ def _default_arguments(start: TrainConfig, methods: Mapping[str, Any], sections:
     for field in dataclasses.fields(start):
         value = getattr(start, field.name)
         if field.name == "env":
-            kinds[field.name], values[field.name] = _ENV, value
+            kinds[field.name], values[field.name] = _ENV, start.envs or (value,)
+        elif field.name == "per_env":
+            kinds[field.name], values[field.name] = _PER_ENV, as_pairs(dict(value))
         elif field.name == "env_options":
             kinds[field.name], values[field.name] = _ENV_OPTIONS, as_pairs(dict(value))
         elif field.name == "wrappers":

@@ -60,8 +60,9 @@ def records(config: TrainConfig, folder: Path, dtype: torch.dtype = torch.float3
 
 
 def names(found: Iterable[dict[str, Any]]) -> set[str]:
-    """The names in some records, players and sides written as in the documentation."""
-    players = {re.sub(r"_vs_\w+$", "_vs_PLAYER", name) for record in found for name in record}
+    """The names in some records, players, sides and environments written as in the documentation."""
+    everything = {re.sub(r"_on_[\w-]+$", "_on_ENVIRONMENT", name) for record in found for name in record}
+    players = {re.sub(r"_vs_\w+$", "_vs_PLAYER", name) for name in everything}
     return {re.sub(r"_as_\w+_vs_", "_as_SIDE_vs_", name) for name in players}
 
 
@@ -104,11 +105,15 @@ def test_every_documented_name_is_logged_by_one_of_these_runs(tmp_path: Path) ->
     with_reference = {"ppo": {"kl_coef": 0.1, "entropy_coef": 0.01, "reward_kl_coef": 0.01}}
     evaluated = EvaluationConfig(episodes=0, every=1, curve_episodes=2)
     long = replace(TINY, env_options={"max_turns": 40, "highest": 30}, rollout=replace(TINY.rollout, groups=1))
+    mixed = replace(
+        TINY, env_options={}, envs=("turngym/NumberLine-v0", "turngym/GuessTheNumber-v0"), evaluation=evaluated
+    )
     game = replace(TINY, env="turngym/KuhnPoker-v0", env_options={}, algorithm="grpo", evaluation=evaluated)
     runs = [
         replace(long, algorithm="ppo", algorithm_options=with_reference, evaluation=evaluated),
         replace(game, self_play=SelfPlayConfig(opponents=("past:1", "random"), matching="linear")),
         config_of("arpo"),
+        replace(mixed, algorithm="grpo"),
         replace(TINY, algorithm="grpo", update=UpdateConfig(old_logprobs="trainer")),
         replace(TINY, algorithm="grpo", rollout=replace(TINY.rollout, schedule="async")),
     ]

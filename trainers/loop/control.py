@@ -20,7 +20,7 @@ import torch
 from turngym.agents.models.loading import load_model
 from turngym.storage.files import write_json
 from turngym.trainers.engine.ranks.launch import LAUNCHER_VARIABLES
-from turngym.trainers.loop.setup import build_supervised, policy_agent
+from turngym.trainers.loop.setup import build_supervised
 from turngym.trainers.loop.sft import SupervisedLearner
 from turngym.trainers.loop.tasks.factory import make_task
 from turngym.trainers.records.run_folder import RunFolder
@@ -112,7 +112,7 @@ def main(path: Path, parent: int) -> int:
         torch.set_num_threads(config.threads)
     model = load_model(str(folder.path / "warmup"), device=config.device)
     task = make_task(config)
-    data = task.demonstrations(policy_agent(config, model), config.warmup.demonstrations)
+    data = task.demonstrations(model, config.warmup.demonstrations)
     task.close()
     learner = build_supervised(config, model, data)
     learner.epoch = config.warmup.epochs  # other orders of the batches than the warm-up had

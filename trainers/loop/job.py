@@ -33,7 +33,6 @@ from turngym.trainers.loop.setup import (
     check_template,
     chosen_sampler,
     initial_model,
-    policy_agent,
     require_own_sampler,
     require_packages,
     stays_on_cpu,
@@ -299,9 +298,10 @@ class _Job:
     def warm_up(self, model: LanguageModel) -> None:
         """Fit the model to demonstrations."""
         settings = self.config.warmup
-        data = self.task.demonstrations(policy_agent(self.config, model), settings.demonstrations)
+        data = self.task.demonstrations(model, settings.demonstrations)
         if not data:
-            raise ConfigError(f"{self.config.env} gave no demonstration: pass --warmup.demonstrations 0 to go without.")
+            where = ", ".join(self.config.envs) or self.config.env
+            raise ConfigError(f"{where} gave no demonstration: pass --warmup.demonstrations 0 to go without.")
         self.folder.write_instances({trajectory.instance for trajectory in data if trajectory.instance})
         learner = build_supervised(self.config, model, data)
         with Bars(self.console) as progress:

@@ -98,23 +98,29 @@ def build_algorithm(config: TrainConfig) -> Algorithm[object]:
     algorithm = build(config.algorithm, config.algorithm_options)
     check_group_size(algorithm, config.rollout.group_size)
     _check_teacher(config, algorithm)
+    for member in config.members:
+        _check_kind(member.config, algorithm)
+    if Need.SAMPLED_ENTROPIES in algorithm.needs and config.rollout.sampler not in ("auto", "transformers"):
+        raise ConfigError(
+            f"{config.algorithm} reads the entropy of what is sampled from, which {config.rollout.sampler} does not "
+            "tell. Pass --rollout.sampler transformers."
+        )
+    return algorithm
+
+
+def _check_kind(config: TrainConfig, algorithm: Algorithm[object]) -> None:
+    """Raise if a method does not fit the kind of an environment."""
     if Need.SNAPSHOTS in algorithm.needs and is_game(config.env):
         raise ConfigError(
             f"{config.algorithm} branches from the middle of episodes, and games between seats such as {config.env} "
             "are played from deal to end. Take a method without snapshots, such as grpo or mappo, or an environment "
             "with one agent."
         )
-    if Need.SAMPLED_ENTROPIES in algorithm.needs and config.rollout.sampler not in ("auto", "transformers"):
-        raise ConfigError(
-            f"{config.algorithm} reads the entropy of what is sampled from, which {config.rollout.sampler} does not "
-            "tell. Pass --rollout.sampler transformers."
-        )
     if algorithm.needs & {Need.JOINT_VIEWS, Need.SITUATIONS} and not is_game(config.env):
         raise ConfigError(
             f"{config.algorithm} needs what all seats of a game know, and {config.env} has one agent: train on a game "
             "such as turngym/KuhnPoker-v0, or take ppo."
         )
-    return algorithm
 
 
 def _check_teacher(config: TrainConfig, algorithm: Algorithm[object]) -> None:
@@ -292,8 +298,8 @@ def policy_agent(
 
 def iteration_specs(config: TrainConfig, iteration: int, attempt: int = 0) -> Sequence[EpisodeSpec]:
     """Return the episodes of one iteration: ``groups`` fresh seeds, each ``group_size`` times."""
-    settings = config.rollout
-    return group_specs(settings.groups, settings.group_size, iteration=iteration, seed=config.seed, attempt=attempt)
+    shape = config.rollout.groups, config.rollout.group_size
+    return group_specs(*shape, iteration=iteration, seed=config.seed, attempt=attempt)
 
 
 def torch_version() -> tuple[int, ...]:

@@ -26,7 +26,13 @@ from turngym.trainers.loop.checkpoints.saving import CheckpointWriter, Progress
 from turngym.trainers.loop.sampling.samplers import RolloutSampler
 from turngym.trainers.loop.tasks.task import TaskSource
 from turngym.trainers.records.metric_log import MetricLog
-from turngym.trainers.records.rollout_metrics import branch_metrics, histograms, rollout_metrics, timing_metrics
+from turngym.trainers.records.rollout_metrics import (
+    branch_metrics,
+    histograms,
+    metrics_on,
+    rollout_metrics,
+    timing_metrics,
+)
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.records.samples import advantages_by_turn, images_of, transcript_of
 from turngym.trainers.records.trackers import Detail
@@ -34,6 +40,7 @@ from turngym.trainers.report.diagnosis import Diagnosis, diagnose, is_out_of_mem
 from turngym.trainers.settings.config import TrainConfig
 from turngym.trainers.settings.guards import Watchdog
 from turngym.trainers.settings.memory import memory_advice
+from turngym.trainers.settings.mixture import labels_of
 
 __all__ = ["Played", "Trainer", "rollout_metrics"]
 
@@ -82,6 +89,7 @@ class Trainer:
         self.turns_total = 0
         self.seconds_total = 0.0
         self.instances = folder.instances()
+        self.environments = dict(zip(config.envs, labels_of(config.envs), strict=True))
         self.stop_requested = False
         guards = config.guards
         self.watchdog = Watchdog(guards if task.has_comparable_rewards else replace(guards, reward_drop=0.0))
@@ -266,6 +274,8 @@ class Trainer:
         self.seconds_total += self.ranks.from_first(done - start)
         record: dict[str, Any] = {"iteration": self.iteration, "turns_total": self.turns_total}
         record.update(rollout_metrics(played.sampled))
+        for env_id, label in self.environments.items():
+            record.update(metrics_on(env_id, label, played.sampled))
         record.update(exclusion_metrics(trajectories, self.config.update.exclusion))
         record.update(branch_metrics(played.branched))
         record.update(self.task.metrics())

@@ -59,6 +59,19 @@ def rollout_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     }
 
 
+def metrics_on(env_id: str, label: str, trajectories: Sequence[Trajectory]) -> dict[str, float]:
+    """Return the main metrics of the trajectories of one environment of a mixture; only their number if it is 0.
+
+    Args:
+        env_id: The environment.
+        label: Its short name.
+        trajectories: Those of an iteration, of all environments.
+    """
+    found = rollout_metrics([each for each in trajectories if each.env_id == env_id])
+    names = ("episodes", "faults", "success", "reward_sum", "turns") if found["rollout/episodes"] else ("episodes",)
+    return {f"rollout/{name}_on_{label}": found[f"rollout/{name}"] for name in names}
+
+
 def histograms(
     trajectories: Sequence[Trajectory], advantages: ArrayLike, log_ratios: ArrayLike
 ) -> dict[str, NDArray[np.float64]]:

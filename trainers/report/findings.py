@@ -14,6 +14,7 @@ from turngym.arithmetic import is_finite
 from turngym.errors import TurngymError
 from turngym.storage.files import read_content
 from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.settings.mixture import labels_of
 
 Stage: TypeAlias = Literal["before", "after", "control"]
 Verdict: TypeAlias = Literal["better", "worse", "unclear"]
@@ -51,9 +52,15 @@ class RunData:
     instances: frozenset[str] | None
     missing: tuple[str, ...]
 
-    def evaluation(self, stage: Stage, mode: str) -> EvaluationResult | None:
-        """Return the evaluation of a policy, None if the run has none."""
-        return self.evaluations.get(f"{STAGES[stage]}-{mode}")
+    def evaluation(self, stage: Stage, mode: str, label: str = "") -> EvaluationResult | None:
+        """Return the evaluation of a policy, None if the run has none.
+
+        Args:
+            stage: The policy.
+            mode: Action selection.
+            label: Short name of one of several environments; empty for all together.
+        """
+        return self.evaluations.get(f"{STAGES[stage]}-{mode}{f'-on-{label}' if label else ''}")
 
     @property
     def mode(self) -> str | None:
@@ -82,7 +89,8 @@ def read_run(folder: RunFolder) -> RunData:
     config = part("config.json, the settings", partial(_settings, folder))
     metrics = part("metrics.jsonl, the metrics of every iteration", partial(_metrics, folder))
     evaluations = {}
-    for name in (f"{stem}-{mode}" for stem in STAGES.values() for mode in MODES):
+    ends = ["", *(f"-on-{label}" for label in environments(config or {}))]
+    for name in (f"{stem}-{mode}{end}" for end in ends for stem in STAGES.values() for mode in MODES):
         found = part(f"evaluation {name}", partial(_evaluation, folder, name))
         if found is None:
             continue
@@ -93,6 +101,12 @@ def read_run(folder: RunFolder) -> RunData:
     instances = part("instances.json, the instances that training showed", partial(_instances, folder))
     name = folder.path.resolve().name
     return RunData(name, config or {}, metrics or [], evaluations, samples or {}, instances, tuple(missing))
+
+
+def environments(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the short names of the environments of a mixture, from its settings as JSON; empty for other runs."""
+    names = config.get("envs")
+    return labels_of([str(name) for name in names]) if isinstance(names, list) else ()
 
 
 def _settings(folder: RunFolder) -> dict[str, Any]:
@@ -214,9 +228,9 @@ def success_difference(first: Sequence[Episode], second: Sequence[Episode]) -> D
     )
 
 
-def difference_from(run: RunData, other: Stage, mode: str) -> Difference | None:
+def difference_from(run: RunData, other: Stage, mode: str, label: str = "") -> Difference | None:
     """Return the success after training less that of another policy, None where either was not evaluated."""
-    after, base = run.evaluation("after", mode), run.evaluation(other, mode)
+    after, base = run.evaluation("after", mode, label), run.evaluation(other, mode, label)
     return success_difference(after.episodes, base.episodes) if after and base else None
 
 

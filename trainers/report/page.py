@@ -14,6 +14,7 @@ from turngym.trainers.report.findings import (
     RunData,
     Stage,
     difference_from,
+    environments,
     series,
     success_interval,
     turns_per_second,
@@ -36,7 +37,9 @@ _KEY_METRICS: Mapping[str, tuple[str, ...]] = {
 
 def page(run: RunData, picture: bytes | None) -> str:
     """Return the whole page."""
-    title = f"{run.config.get('algorithm', 'Training')} on {run.config.get('env', 'an unknown environment')}"
+    labels = environments(run.config)
+    where = ", ".join(labels) or run.config.get("env", "an unknown environment")
+    title = f"{run.config.get('algorithm', 'Training')} on {where}"
     last = run.metrics[-1] if run.metrics else {}
     return whole_page(
         title,
@@ -47,8 +50,10 @@ def page(run: RunData, picture: bytes | None) -> str:
         explanation=explanation(run),
         attention=look_at(run),
         picture="" if picture is None else base64.b64encode(picture).decode(),
-        evaluations=[_evaluation_row(run, stage, mode) for mode in MODES for stage in POLICIES],
-        differences=[_difference_row(run, stage, mode) for mode in MODES for stage in ("before", "control")],
+        tables=[
+            ("all environments" if labels else "", *_tables(run)),
+            *((each, *_tables(run, each)) for each in labels),
+        ],
         sparks=[_spark(name, found) for name, found in _key_series(run).items() if found],
         metrics=[[key, number(last[key])] for key in sorted(last)],
         iteration=number(last.get("iteration", len(run.metrics) - 1)),
@@ -72,8 +77,17 @@ def subtitle(run: RunData) -> str:
     return ", ".join(parts) + "."
 
 
-def _evaluation_row(run: RunData, stage: Stage, mode: str) -> list[str]:
-    found = run.evaluation(stage, mode)
+def _tables(run: RunData, label: str = "") -> tuple[list[list[str]], list[list[str]]]:
+    """Return the lines of the tables of evaluations and differences, on one of several environments or all."""
+    others: tuple[Stage, ...] = ("before", "control")
+    return (
+        [_evaluation_row(run, stage, mode, label) for mode in MODES for stage in POLICIES],
+        [_difference_row(run, stage, mode, label) for mode in MODES for stage in others],
+    )
+
+
+def _evaluation_row(run: RunData, stage: Stage, mode: str, label: str) -> list[str]:
+    found = run.evaluation(stage, mode, label)
     name = f"{POLICIES[stage]}, {mode}"
     return [name, *(_evaluation_cells(found) if found else ["not evaluated", *[UNKNOWN] * 6])]
 
@@ -89,8 +103,8 @@ def _evaluation_cells(found: EvaluationResult) -> list[str]:
     ]
 
 
-def _difference_row(run: RunData, other: Stage, mode: str) -> list[str]:
-    found = difference_from(run, other, mode)
+def _difference_row(run: RunData, other: Stage, mode: str, label: str) -> list[str]:
+    found = difference_from(run, other, mode, label)
     name = f"after training − {'before training' if other == 'before' else 'control'}, {mode}"
     if found is None:
         return [name, "unknown: both are needed", *[UNKNOWN] * 4]

@@ -17,6 +17,7 @@ from turngym.errors import ConfigError
 from turngym.options import Amount, Natural, Options, Positive, Rate, between
 from turngym.trainers.core.update_config import UpdateConfig
 from turngym.trainers.settings.guards import GuardConfig
+from turngym.trainers.settings.mixture import Member, members_of, require_mixture
 from turngym.trainers.settings.precision import Precision
 from turngym.trainers.settings.presets import PresetName
 from turngym.trainers.settings.rollout import RolloutConfig
@@ -62,6 +63,10 @@ class TrainConfig(Options):
     Args:
         env: Id of the environment, or of a multi-agent game, which is trained by self-play.
         env_options: Options of the environment.
+        envs: Ids of several environments or games to train on together; empty for ``env`` alone.
+        weights: Weight of each of several environments in the draw of groups; empty for equal ones. With 0 an
+            environment is only evaluated.
+        per_env: Settings of single environments by short name, such as ``FrozenLake.rollout.format=boxed``.
         wrappers: Wrappers, the first innermost, each as in ``history:k=4``.
         algorithm: Name of the algorithm, or ``module:Class`` or ``path/to/file.py:Class``; modifiers are added as in
             ``grpo+epo``.
@@ -115,6 +120,9 @@ class TrainConfig(Options):
 
     env: str = DEFAULT_ENV
     env_options: Mapping[str, Any] = field(default_factory=lambda: dict(DEFAULT_OPTIONS))
+    envs: tuple[str, ...] = ()
+    weights: tuple[float, ...] = ()
+    per_env: Mapping[str, Any] = field(default_factory=dict)
     wrappers: tuple[str, ...] = ()
     algorithm: str = "gigpo"
     algorithm_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -154,6 +162,7 @@ class TrainConfig(Options):
     def check(self) -> None:
         """Check what depends on several settings."""
         self._take_tasks()
+        self._take_mixture()
         wrapping(*self.wrappers)  # raises if it cannot be read
         if self.attention == "flash_attention_2" and self.update.layout == "tree":
             raise ConfigError(
@@ -189,6 +198,20 @@ class TrainConfig(Options):
         object.__setattr__(self, "env", QUESTIONS)
         object.__setattr__(self, "env_options", self.agent.env_options)
 
+    def _take_mixture(self) -> None:
+        """Check several environments; the first of them is also ``env``."""
+        require_mixture(self.envs, self.weights, self.per_env)
+        if self.envs:
+            if self.env == DEFAULT_ENV and self.env_options == DEFAULT_OPTIONS:
+                object.__setattr__(self, "env_options", {})
+            object.__setattr__(self, "env", self.envs[0])
+            members_of(self)
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """The environments of the run, each with the settings of a run on it alone; mostly one."""
+        return members_of(self)
+
     def agent_settings(self, temperature: float | None = None) -> AgentSettings:
         """Return the settings of the agent that plays with the policy."""
         return AgentSettings(
@@ -201,19 +224,20 @@ class TrainConfig(Options):
         )
 
     def model_settings(self, stage: str) -> ModelSettings:
-        """Return what the folder of a model of this run says about how it was trained.
+        """Return what the folder of a model of this run says about its training: of several environments, the first.
 
         Args:
             stage: ``trained``, ``warm-up`` or ``control``.
         """
+        first = self.members[0].config
         return ModelSettings(
-            env=self.env,
-            env_options=dict(self.env_options),
-            wrappers=self.wrappers,
-            format=self.rollout.format,
-            max_new_tokens=self.rollout.max_new_tokens,
-            temperature=self.rollout.temperature,
-            prompt=dataclasses.asdict(self.rollout.prompt),
+            env=first.env,
+            env_options=dict(first.env_options),
+            wrappers=first.wrappers,
+            format=first.rollout.format,
+            max_new_tokens=first.rollout.max_new_tokens,
+            temperature=first.rollout.temperature,
+            prompt=dataclasses.asdict(first.rollout.prompt),
             stage=stage,
         )
 

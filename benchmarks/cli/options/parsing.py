@@ -164,12 +164,13 @@ _PYTHON = {"True": True, "False": False, "None": None}
 """Values as Python writes them."""
 
 
-def key_values(pairs: Iterable[str], option: str) -> dict[str, Any]:
+def key_values(pairs: Iterable[str], option: str, is_dotted: bool = False) -> dict[str, Any]:
     """Return KEY=VALUE pairs as a dict; a value is read as JSON or True, False or None, else it is text.
 
     Args:
         pairs: The pairs.
         option: The option that they were passed to, for the message.
+        is_dotted: Allow dots in keys, and hyphens in their first part.
 
     Raises:
         ConfigError: A pair has no ``=`` or no key, a key occurs twice, or it is ``env_id``.
@@ -180,9 +181,12 @@ def key_values(pairs: Iterable[str], option: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for pair in pairs:
         key, sign, value = pair.partition("=")
-        key = key.strip().replace("-", "_")
-        if not sign or not key.isidentifier():
-            raise ConfigError(f"{option} takes KEY=VALUE, such as max_turns=20, got {pair!r}.")
+        first, dot, rest = key.strip().partition(".") if is_dotted else ("", "", key.strip())
+        key = f"{first}{dot}{rest.replace('-', '_')}"
+        parts = key.split(".") if is_dotted else [key]
+        if not sign or not all(part.replace("-", "_").isidentifier() for part in parts):
+            example = "FrozenLake.env_options.size=4" if is_dotted else "max_turns=20"
+            raise ConfigError(f"{option} takes KEY=VALUE, such as {example}, got {pair!r}.")
         if key == "env_id":
             raise ConfigError(f"{option} cannot set env_id: it follows from the name of the environment.")
         if key in found:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
+from turngym.agents.prompt_text import PromptConfig
 from turngym.benchmarks.cli.options.parsing import as_pairs
 from turngym.envs.multiagent.registration import is_game
 from turngym.trainers.core.wording import counted, percent
@@ -15,6 +17,7 @@ from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.report.explanation import explanation
 from turngym.trainers.report.findings import read_run
 from turngym.trainers.settings.config import TrainConfig
+from turngym.trainers.settings.mixture import Member
 
 _TABLE_OPTIONS = ("retries", "invalid_penalty")
 _DEFAULT_SLOTS = 32
@@ -25,19 +28,25 @@ def shown_mode(folder: RunFolder, config: TrainConfig) -> str:
 
     Games and agent programs sample in another way when they are evaluated later.
     """
-    is_repeated = not is_game(config.env) and not config.agent.command
+    is_repeated = not any(is_game(member.config.env) for member in config.members) and not config.agent.command
     return read_run(folder).mode or "greedy" if is_repeated else "greedy"
 
 
-def result_sentence(folder: RunFolder, mode: str) -> str:
-    """Return what the evaluations before and after training found, in one sentence.
+def result_sentences(folder: RunFolder, mode: str) -> list[str]:
+    """Return what the evaluations before and after training found, in a sentence, and one for each of several tasks.
 
     Args:
         folder: Folder of the run.
         mode: ``sampled`` or ``greedy``.
     """
     evaluations = folder.evaluations()
-    after, before = evaluations.get(f"final-{mode}"), evaluations.get(f"warmup-{mode}")
+    labels = [member.label for member in folder.config().members if member.label]
+    parts = [f"  {label}: {_result_sentence(evaluations, f'{mode}-on-{label}')}" for label in labels]
+    return [_result_sentence(evaluations, mode), *(parts if f"final-{mode}" in evaluations else [])]
+
+
+def _result_sentence(evaluations: Mapping[str, Mapping[str, Any]], name: str) -> str:
+    after, before, mode = evaluations.get(f"final-{name}"), evaluations.get(f"warmup-{name}"), name.partition("-")[0]
     if after is None:
         return "The model was not evaluated (--evaluation.episodes 0)."
     name, scale = ("Success", 100.0) if _is_number(after["success"]["value"]) else ("Return", 1.0)
@@ -68,22 +77,31 @@ def result_as_json(folder: RunFolder, finished: bool) -> dict[str, Any]:
         "preset": {"name": config.preset, "reason": config.preset_reason},
         "iterations": len(folder.metrics()),
         "evaluations": folder.evaluations(),
-        "evaluate": evaluation_command(folder, config, shown_mode(folder, config)) if finished else None,
+        "evaluate": "\n".join(evaluation_commands(folder, config, shown_mode(folder, config))) if finished else None,
     }
 
 
-def evaluation_command(folder: RunFolder, config: TrainConfig, mode: str) -> str:
-    """Return the command that evaluates the model of a run, as a shell reads it.
+def evaluation_commands(folder: RunFolder, config: TrainConfig, mode: str) -> list[str]:
+    """Return the commands that evaluate the model of a run, one for each environment, as a shell reads them.
 
-    It plays the tasks of the run's own last evaluation in the same way, so it finds the same numbers.
+    They play the tasks of the run's own last evaluation in the same way, so they find the same numbers.
 
     Args:
         folder: Folder of the run.
         config: Its settings.
         mode: ``sampled`` or ``greedy``.
     """
-    model = f"hf:{folder.path / 'model'}"
-    left_out = set(config.model_settings("trained").left_out)
+    first = config.members[0].config
+    return [_evaluation_command(folder, member, mode, first) for member in config.members]
+
+
+def _evaluation_command(folder: RunFolder, member: Member, mode: str, recorded: TrainConfig) -> str:
+    """Return one of the commands; the model's folder has the options of one environment, the first."""
+    config, model = member.config, f"hf:{folder.path / 'model'}"
+    is_recorded = config.env == recorded.env
+    left_out = set(
+        config.model_settings("trained").left_out if is_recorded else (*config.env_options, *config.wrappers)
+    )
     if is_game(config.env):
         options = {key: value for key, value in config.env_options.items() if key not in _TABLE_OPTIONS}
         players = ",".join([f"trained={model}", *config.self_play.evaluation_opponents])
@@ -99,7 +117,12 @@ def evaluation_command(folder: RunFolder, config: TrainConfig, mode: str) -> str
         words += [word for mount in config.agent.mounts for word in ("--agent-mount", mount)]
         words += ["--agent-answer", config.agent.answer] if config.agent.answer != "post" else []
     words += ["--temperature", f"{config.rollout.temperature:g}"] if mode == "sampled" else []
-    done = folder.evaluations().get(f"final-{mode}")
+    if not is_recorded:
+        words += ["--format", config.rollout.format, "--max-new-tokens", str(config.rollout.max_new_tokens)]
+        words += [
+            word for pair in _differing(recorded.rollout.prompt, config.rollout.prompt) for word in ("--prompt", pair)
+        ]
+    done = folder.evaluations().get(f"final-{mode}-on-{member.label}" if member.label else f"final-{mode}")
     if done is not None:
         episodes = int(done["success"]["count"])
         slots = min(config.rollout.num_envs or EVALUATION_SLOTS, episodes)
@@ -107,6 +130,11 @@ def evaluation_command(folder: RunFolder, config: TrainConfig, mode: str) -> str
         words += ["--num-envs", str(slots)] if slots != min(_DEFAULT_SLOTS, episodes) else []
     words += ["--backend", config.rollout.backend] if config.rollout.backend != "sync" else []
     return shlex.join(words)
+
+
+def _differing(recorded: PromptConfig, wanted: PromptConfig) -> tuple[str, ...]:
+    known = asdict(recorded)
+    return as_pairs({key: value for key, value in asdict(wanted).items() if value != known[key]})
 
 
 def _options(options: Mapping[str, Any]) -> list[str]:

@@ -80,7 +80,7 @@ def test_the_run_of_the_quickstart_is_resumed_without_its_name(tmp_path: Path, m
 def test_help_shows_every_setting_with_its_default(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "--algorithm", "grpo+epo", "--help-all"]) == 0
     shown = capsys.readouterr().out
-    hidden = ("--algorithm-options", "--wrappers", "--preset-reason")
+    hidden = ("--algorithm-options", "--wrappers", "--preset-reason", "--envs")
     wanted = [name for name in option_names(TrainConfig()) if name not in hidden]
     for part, kind in parts("grpo+epo"):
         wanted += option_names(kind(), f"--{part}.")

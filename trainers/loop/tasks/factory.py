@@ -13,6 +13,7 @@ from turngym.trainers.loop.asynchronous.task import AsyncTask
 from turngym.trainers.loop.rollout_workers.task import RayTask
 from turngym.trainers.loop.tasks.first_plays import FirstPlays
 from turngym.trainers.loop.tasks.game_task import GameTask
+from turngym.trainers.loop.tasks.mixture_task import MixtureTask, require_mixable
 from turngym.trainers.loop.tasks.rewarded_task import RewardedTask
 from turngym.trainers.loop.tasks.task import EnvTask, TaskSource
 from turngym.trainers.reward_models import make_reward_model
@@ -67,6 +68,9 @@ def _played(config: TrainConfig, algorithm: Algorithm[Any] | None, ranks: Ranks)
 
 
 def _plain_task(needs: frozenset[Need], ranks: Ranks, config: TrainConfig) -> TaskSource:
+    if config.envs:
+        require_mixable(config)
+        return MixtureTask(config, partial(_plain_task, needs, ranks), ranks)
     if config.agent.command:
         from turngym.trainers.loop.tasks.agent_task import AgentTask  # imported only for agent programs
 

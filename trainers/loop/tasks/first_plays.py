@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from turngym.agents.models.agent import ModelAgent
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import Branch, Trajectory
 from turngym.trainers.core.algorithm import Algorithm
@@ -55,9 +54,9 @@ class FirstPlays(TaskSource):
         """Return the texts of the task."""
         return self.task.texts()
 
-    def demonstrations(self, student: ModelAgent, count: int) -> list[Trajectory]:
+    def demonstrations(self, model: LanguageModel, count: int) -> list[Trajectory]:
         """Return the demonstrations of the task."""
-        return self.task.demonstrations(student, count)
+        return self.task.demonstrations(model, count)
 
     def gather(
         self, model: LanguageModel, iteration: int, attempt: int, greedy: bool = False, part: Part = WHOLE

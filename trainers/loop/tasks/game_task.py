@@ -140,8 +140,9 @@ class GameTask(TaskSource):
             texts.append(trajectory.final_observation)
         return texts
 
-    def demonstrations(self, student: ModelAgent, count: int) -> list[Trajectory]:
+    def demonstrations(self, model: LanguageModel, count: int) -> list[Trajectory]:
         """Return the seats of ``count`` games in which the demonstrator plays all of them."""
+        student = policy_agent(self.config, model)
         return self._games_of(DemonstrationAgent(student, self._demonstrator()), count, "demonstration")
 
     # Training.

@@ -54,3 +54,21 @@ class Part:
 
 
 WHOLE = Part()
+
+
+@dataclass(frozen=True)
+class Chosen(Part):
+    """Some of an iteration's groups.
+
+    Args:
+        positions: Their positions among all groups.
+
+    >>> Chosen(positions=(0, 2)).slice("abc")
+    ['a', 'c']
+    """
+
+    positions: tuple[int, ...] = ()
+
+    def slice(self, items: Sequence[ItemT]) -> Sequence[ItemT]:
+        """Return these items of a sequence."""
+        return [items[position] for position in self.positions]

@@ -67,8 +67,8 @@ class TaskSource(ABC):
         """Return texts that occur in it, for a tokenizer."""
 
     @abstractmethod
-    def demonstrations(self, student: ModelAgent, count: int) -> list[Trajectory]:
-        """Return demonstrations, written in the student's format."""
+    def demonstrations(self, model: LanguageModel, count: int) -> list[Trajectory]:
+        """Return demonstrations, in the prompts and the answer format of the policy."""
 
     @abstractmethod
     def gather(
@@ -181,9 +181,9 @@ class EnvTask(TaskSource):
         """Return the environment's observations and the actions in the answer format."""
         return environment_texts(self.vector, self.config.rollout.format, self.config.seed)
 
-    def demonstrations(self, student: ModelAgent, count: int) -> list[Trajectory]:
+    def demonstrations(self, model: LanguageModel, count: int) -> list[Trajectory]:
         """Return episodes of the environment's solver."""
-        return demonstrations(self.vector, student, count, self.config.seed)
+        return demonstrations(self.vector, policy_agent(self.config, model), count, self.config.seed)
 
     def gather(
         self, model: LanguageModel, iteration: int, attempt: int, greedy: bool = False, part: Part = WHOLE

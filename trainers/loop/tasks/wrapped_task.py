@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
-from turngym.agents.models.agent import ModelAgent
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import Trajectory
 from turngym.trainers.core.algorithm import Algorithm
@@ -42,9 +41,9 @@ class WrappedTask(TaskSource, Generic[TaskT]):
         """Return the texts of the task."""
         return self.task.texts()
 
-    def demonstrations(self, student: ModelAgent, count: int) -> list[Trajectory]:
+    def demonstrations(self, model: LanguageModel, count: int) -> list[Trajectory]:
         """Return the demonstrations of the task."""
-        return self.task.demonstrations(student, count)
+        return self.task.demonstrations(model, count)
 
     def curve_point(self, model: LanguageModel) -> dict[str, float]:
         """Return the metrics of the task."""

@@ -13,7 +13,6 @@ import numpy as np
 from lab.network import ContextPolicy
 from lab.worlds import Integers, Numbers, World
 from turngym.agents.episodes.groups import group_specs
-from turngym.agents.models.agent import ModelAgent
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import Branch, EpisodeSpec, Trajectory, Turn
 from turngym.errors import ConfigError
@@ -94,7 +93,7 @@ class LabTask(TaskSource):
         """Return nothing: there is no tokenizer."""
         return []
 
-    def demonstrations(self, student: ModelAgent, count: int) -> list[Trajectory]:
+    def demonstrations(self, model: LanguageModel, count: int) -> list[Trajectory]:
         """Return none."""
         return []
 
