@@ -17,7 +17,7 @@ from tyro.conf import Positional
 from turngym.benchmarks.cli.options.parsing import parse
 from turngym.benchmarks.imports import as_folder
 from turngym.benchmarks.pages.viewer.data import Viewer
-from turngym.benchmarks.pages.viewer.runs import open_run
+from turngym.benchmarks.pages.viewer.runs import open_run, show_values
 from turngym.errors import ConfigError
 from turngym.storage.folders import require_file
 
@@ -35,6 +35,8 @@ class Arguments:
     Args:
         path: Folder or file to show.
         other: Second run on the same tasks; tasks that differ most come first.
+        values: Playouts from the states of the first run, as `turngym eval --from FOLDER@every --repeats 20` writes
+            them, shown as a curve of values over turns (default: FOLDER/values, if it exists).
         out: Write a page to this file instead of serving it.
         episodes: Maximum number of episodes in a written page; 0 for all.
         failed: Only failed episodes.
@@ -46,6 +48,7 @@ class Arguments:
 
     path: Positional[Path]
     other: Positional[Path | None] = None
+    values: Path | None = None
     out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
     episodes: int = 100
     failed: bool = False
@@ -66,7 +69,9 @@ def main(argv: Sequence[str]) -> int:
         raise ConfigError(f"--task takes one word, got {arguments.task!r}.")
     with ExitStack() as stack:
         paths = [stack.enter_context(as_folder(each)) for each in (arguments.path, arguments.other) if each]
-        return _show(Viewer(*map(open_run, paths)), arguments)
+        runs = [open_run(path) for path in paths]
+        show_values(runs[0], arguments.values)
+        return _show(Viewer(*runs), arguments)
 
 
 def _show(viewer: Viewer, arguments: Arguments) -> int:

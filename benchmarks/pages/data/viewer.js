@@ -152,7 +152,7 @@ const draw = (n, found) => {
   if (!about.diff) {
     const [form] = found.sides;
     panel.replaceChildren(title, bar, ...aboutForm(form).filter(Boolean), ...(form.seats && form.seats.length ? seatTabs(form)
-      : [inPieces(form.turns.length, k => turnCard(form.turns[k], k, null, null))]), ...finalPart(form));
+      : [inPieces(form.turns.length, k => turnCard(form.turns[k], k, null, null, false, form))]), ...finalPart(form));
     return;
   }
   const differs = (one, other) => ["seen", "prompt", "completion", "action", "reward", "valid"].some(
@@ -165,7 +165,7 @@ const draw = (n, found) => {
     const mark = k === found.differs ? make("p", { class: "mark", id: "first-difference", tabindex: "-1" },
       `First difference: turn ${k + 1}`) : null;
     return [mark, make("div", { class: "pair" }, turns.map((turn, side) => turn
-      ? turnCard(turn, k, side, names[side], turns[1 - side] && differs(turn, turns[1 - side]))
+      ? turnCard(turn, k, side, names[side], turns[1 - side] && differs(turn, turns[1 - side]), sides[side])
       : make("section", { class: "turn absent" }, sides[side] ? `${SIDES[side]} has ended.` : `${SIDES[side]} has no such episode.`)))];
   };
   const same = sides.every(Boolean) && found.differs === null

@@ -72,7 +72,50 @@ const tokens = turn => {
   return [make("div", { class: "bar label" }, "Tokens, coloured by ", kinds.length > 1 ? colour : kinds[0] || "nothing"), box, readout];
 };
 
-const turnCard = (turn, k, side, names, isDifferent) => {
+// Values of states by playouts, as a curve over turns; a click shows the turn.
+const drawn = (name, properties, ...children) => {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(properties)) element.setAttribute(key, value);
+  element.append(...children.map(child => child instanceof Node ? child : visible(child)));
+  return element;
+};
+const percent = value => `${(100 * value).toFixed(0)} %`;
+const valueText = at => `${percent(at.value)} of ${counted(at.count, "playout")} succeed `
+  + `(95 % interval ${percent(at.low)} to ${percent(at.high)})${at.score === null ? "" : `, mean score ${number(at.score)}`}`;
+const valueCurve = form => {
+  if (!(form.values || []).length) return "";
+  const last = Math.max(1, form.turns.length - 1), x = at => 30 + 560 * at.turn / last, y = value => 95 - 85 * value;
+  const line = (points, key) => points.map(at => `${x(at).toFixed(1)},${y(at[key]).toFixed(1)}`);
+  const band = [...line(form.values, "low"), ...line([...form.values].reverse(), "high")].join(" ");
+  const show = at => {
+    const card = panel.querySelector(`[data-turn="${at.turn}"]`);
+    if (card) { card.focus({ preventScroll: true }); card.scrollIntoView({ block: "nearest" }); }
+  };
+  const dots = form.values.map(at => {
+    const dot = drawn("circle", { cx: x(at), cy: y(at.value), r: 4 },
+      drawn("title", {}, `Before turn ${at.turn + 1}: ${valueText(at)}`));
+    dot.addEventListener("click", () => show(at));
+    return dot;
+  });
+  const ticks = [0, 0.5, 1].flatMap(value => [drawn("line", { x1: 30, x2: 590, y1: y(value), y2: y(value) }),
+    drawn("text", { x: 0, y: y(value) + 4 }, `${100 * value}`)]);
+  const first = form.values[0], end = form.values[form.values.length - 1];
+  const label = `Success of playouts in % before each turn: ${percent(first.value)} before turn ${first.turn + 1}, `
+    + `${percent(end.value)} before turn ${end.turn + 1}. Each turn has its number below.`;
+  return make("figure", { class: "values" }, make("figcaption", { class: "label" },
+    "Value of states: success of playouts in %, before each turn, with 95 % intervals"),
+    drawn("svg", { viewBox: "0 0 600 105", role: "img", "aria-label": label }, ...ticks, drawn("polygon", { points: band }),
+      drawn("polyline", { points: line(form.values, "value").join(" ") }), ...dots));
+};
+const continued = (form, k) => {
+  if (!form || !form.from) return "";
+  const at = (form.values || []).find(each => each.turn === k);
+  const commands = [`turngym play --from ${form.from}@${k}`, `turngym eval --from ${form.from}@${k} --agent random --repeats 20`];
+  return [at ? make("p", { class: "quiet" }, `Value before this turn: ${valueText(at)}.`) : "",
+    closed("Continue from here", commands.map(each => make("p", {}, make("code", {}, each))))];
+};
+
+const turnCard = (turn, k, side, names, isDifferent, form) => {
   const title = [`Turn ${k + 1}`, names && turn.seat >= 0 && names[turn.seat] ? names[turn.seat].label : ""];
   const card = make("section", { class: isDifferent ? "turn differs" : "turn", tabindex: "-1", "data-turn": k,
     "aria-label": `${side === null ? "" : `${SIDES[side]}, `}turn ${k + 1}` });
@@ -89,6 +132,7 @@ const turnCard = (turn, k, side, names, isDifferent) => {
   card.append(make("p", { class: "act" }, "Action ", (turn.action || "").length > LONG ? block(turn.action)
     : make("code", {}, turn.action === undefined || turn.action === "" ? "(empty)" : turn.action)));
   if (turn.more && turn.more.length) card.append(closed("More about this turn", pairsOf(turn.more)));
+  card.append(...[continued(form, k)].flat().filter(Boolean));
   return card;
 };
 const finalPart = form => form.final && (form.final.seen !== undefined || form.final.image)
@@ -100,7 +144,7 @@ const aboutForm = form => [
   ...form.notes.map(note => make("p", { class: "quiet" }, note)),
   closed("About this episode", pairsOf(form.facts), form.replay && form.replay.command
     ? make("p", {}, "The same task in a terminal: ", make("code", {}, form.replay.command)) : ""),
-  form.instructions ? closed("Rules", block(form.instructions)) : ""];
+  form.instructions ? closed("Rules", block(form.instructions)) : "", valueCurve(form)];
 
 // A game between seats: one tab for all of it, and one for what each seat saw.
 const seatTabs = form => {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -17,9 +18,11 @@ from turngym.benchmarks.pages.viewer.recordings import recording_form
 from turngym.benchmarks.pages.viewer.recordings import scan as scan_recording
 from turngym.benchmarks.pages.viewer.replayed import game_form_apart
 from turngym.benchmarks.pages.viewer.summaries import BROKEN, Summary, of_record
+from turngym.benchmarks.pages.viewer.values import FOLDER, Key, PlayoutValues, key_of
 from turngym.envs.multiagent.registration import GAMES
 from turngym.errors import ConfigError
 from turngym.storage.bounded import read_json
+from turngym.trainers.settings.mixture import labels_of
 
 MOST_EPISODES = 2_000_000
 """Episodes of a list; the rest is counted and not listed."""
@@ -147,6 +150,7 @@ class _Files(Run):
             return broken_form(str(error), content)
 
     def _form(self, record: Mapping[str, Any], config: Mapping[str, Any]) -> Form:
+        config = {**config, **mapping(mapping(config.get("of_env")).get(text(record.get("env"))))}
         if "seat_map" in record and "match" in record:
             return game_form_apart(record, config)
         if isinstance(record.get("turns"), list):
@@ -187,7 +191,8 @@ class _Evaluation(_Files):
             for each in items(config.get("environments"))
             if isinstance(each, dict)
         }
-        self._by_key: dict[tuple[str, int, int], Place] | None = None
+        self._by_key: dict[Key, Place] | None = None
+        self.values: PlayoutValues | None = None
 
     def _form(self, row: Mapping[str, Any], config: Mapping[str, Any]) -> Form:
         config = self._wrappers.get(text(row.get("label")), {})
@@ -205,17 +210,26 @@ class _Evaluation(_Files):
             return {**form, "notes": [f"The transcript cannot be read: {error}", *form["notes"]]}
         if record is None:
             return {**form, "notes": ["There is no transcript of this episode.", *form["notes"]]}
-        return transcript_form(record, row, self._wrappers.get(text(row.get("label")), {}))
+        form = transcript_form(record, row, self._wrappers.get(text(row.get("label")), {}))
+        return {**form, **self._continued(key_of(row), record, form["notes"])}
+
+    def _continued(self, key: Key, record: Mapping[str, Any], notes: list[str]) -> Form:
+        """Return the name of the episode for ``--from``, and the values of its states where there are some."""
+        place = shlex.quote(f"{self.path}:{key[1]}.{key[2]}")
+        values = [] if self.values is None else self.values.of(key, record)
+        if values is None and self.values is not None:
+            notes.append(f"The playouts in {self.values.path} continue another recording and are not shown.")
+        return {"from": place, "values": values or []}
 
     def _transcript(self, summary: Summary, row: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the transcript of a row: that of the same line if it fits, else the one that does."""
         assert self._told is not None
-        key = _key(row)
+        key = key_of(row)
         place = self._told.place(summary.place.line - 1)
         if place is not None:
             try:
                 record = parsed(read(self._told.path, place), place.line)
-                if _key(record) == key:
+                if key_of(record) == key:
                     return record
             except Broken:
                 if self._place_of(key) is None:
@@ -223,20 +237,32 @@ class _Evaluation(_Files):
         place = self._place_of(key)
         return None if place is None else parsed(read(self._told.path, place), place.line)
 
-    def _place_of(self, key: tuple[str, int, int]) -> Place | None:
+    def _place_of(self, key: Key) -> Place | None:
         if self._by_key is None:
             assert self._told is not None
-            found: dict[tuple[str, int, int], Place] = {}
+            found: dict[Key, Place] = {}
             for place, line in each_line(self._told.path):
                 with suppress(Broken):
-                    found[_key(parsed(line, place.line))] = place
+                    found[key_of(parsed(line, place.line))] = place
             self._by_key = found
         return self._by_key.get(key)
 
 
-def _key(row: Mapping[str, Any]) -> tuple[str, int, int]:
-    task, attempt = row.get("task"), row.get("attempt")
-    return text(row.get("label")), task if isinstance(task, int) else -1, attempt if isinstance(attempt, int) else -1
+def show_values(run: Run, folder: Path | None) -> None:
+    """Show the values of states next to the episodes of an evaluation.
+
+    Args:
+        run: The evaluation.
+        folder: Playouts from its states; by default those in its folder ``values``, if there are some.
+
+    Raises:
+        ConfigError: There are no playouts in the folder, or the run is no evaluation.
+    """
+    if isinstance(run, _Evaluation):
+        if folder is not None or (run.path / FOLDER).is_dir():
+            run.values = PlayoutValues(folder or run.path / FOLDER)
+    elif folder is not None:
+        raise ConfigError(f"values are of states of an evaluation, and {run.path} is a {run.kind}: leave out --values.")
 
 
 def open_run(path: Path) -> Run:
@@ -280,8 +306,20 @@ def _training_run(path: Path, samples: Sequence[Path], config: Mapping[str, Any]
         split = {"split": "train" if file.stem.startswith("iteration") else "test"}
         options = {**mapping(config.get("env_options")), **({} if is_game else split)}
         configs[file] = {"options": options, "wrappers": items(config.get("wrappers")), "is_game": is_game}
+        configs[file]["of_env"] = _of_each(config, configs[file])
     order = sorted(samples, key=lambda file: (not file.stem.startswith("final"), file.stem))
     return _Files(path, "training run", {file: file.stem.removesuffix(".episodes") for file in order}, configs)
+
+
+def _of_each(config: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return environment -> what else is known of its episodes, for a run on several."""
+    names, found = [text(name) for name in items(config.get("envs"))], {}
+    for name, label in zip(names, labels_of(names), strict=True):
+        own = mapping(mapping(config.get("per_env")).get(label))
+        options = {**shared["options"], **mapping(own.get("env_options"))}
+        wrappers = items(own.get("wrappers", shared["wrappers"]))
+        found[name] = {"options": options, "wrappers": wrappers, "is_game": name in GAMES}
+    return found
 
 
 def _config(folder: Path) -> dict[str, Any]:
