@@ -20,6 +20,7 @@ SLOW = (
     "ALFWorld",
     "Household",
     "MiniWoB",
+    "Repo",
     "Terminal",
 )
 """Worlds that need seconds to start, which the study plays."""

@@ -6,6 +6,7 @@ import difflib
 import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from turngym.envs.core import MaxTurns
@@ -94,8 +95,7 @@ class Repo(ShellEnv[Sketch]):
             self.instructions = _TOOL_RULES.format(calls=calls, tools=tools, about=about)
 
     def make(self, number: int) -> Sketch:
-        draw, kind = Draw(stream("repo", number), self.options.level), self.options.kind
-        return drawn_sketch(draw, draw.pick(list(KINDS)) if kind == ALL else kind)
+        return _sketch(number, self.options.level, self.options.kind)
 
     def text_of(self, made: Sketch) -> str:
         """Return kind, package, modules and names: what is wrong is of no account, so that splits share no package."""
@@ -103,7 +103,7 @@ class Repo(ShellEnv[Sketch]):
         return canonical_text([made.kind, plan.package, list(plan.names), dict(plan.values)])
 
     def enter(self, made: Sketch) -> tuple[Mapping[str, Entry], str]:
-        self._task = made_task(made, self.options.level)
+        self._task = _task(self._number, self.options.level, self.options.kind)
         self._judge_of_task = Judge(self._task, self._sandbox)
         return self._task.files, harmless(self._task.goal)
 
@@ -173,6 +173,17 @@ class Repo(ShellEnv[Sketch]):
             return CALLS.write(BASH, f"cat > /{ROOT}/{path} <<'END'\n{wanted}END", "tags")
         arguments: dict[str, Any] = {"path": path, **_first_change(text, wanted)}
         return write_call(EDIT, arguments)
+
+
+def _sketch(number: int, level: int, kind: str) -> Sketch:
+    draw = Draw(stream("repo", number), level)
+    return drawn_sketch(draw, draw.pick(list(KINDS)) if kind == ALL else kind)
+
+
+@lru_cache(maxsize=32)
+def _task(number: int, level: int, kind: str) -> RepoTask:
+    """Return the task of an instance, which several episodes may play."""
+    return made_task(_sketch(number, level, kind), level)
 
 
 def _first_change(text: str, wanted: str) -> dict[str, str]:

@@ -25,6 +25,11 @@ def install(files: dict[str, str], package: str, modules: list[str]) -> None:
     _modules[:] = modules
 
 
+def run_cases(texts: list[str]) -> list[tuple[str, Any]]:
+    """Return what came of some cases."""
+    return [run_case(text) for text in texts]
+
+
 def run_case(text: str) -> tuple[str, Any]:
     """Return what came of a case."""
     space: dict[str, Any] = {}

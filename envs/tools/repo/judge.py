@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from turngym.envs.tools.code_repair.grading import passed, run_tests
+from turngym.envs.tools.code_repair.grading import Ran, passed, run_tests
 from turngym.envs.tools.code_repair.values import encode
 from turngym.envs.tools.harbor.files import Entry
 from turngym.envs.tools.repo.task import RepoTask
@@ -16,6 +16,7 @@ from turngym.envs.tools.sandbox import Limits, Sandbox
 
 LIMITS = Limits(wall_seconds=2.0, memory_mib=256)
 _PATH = re.compile(r"(?:[A-Za-z_]\w{0,63}/){1,4}[A-Za-z_]\w{0,63}\.py", re.ASCII)
+_BATCH = 8
 _LARGEST, _MOST = 2**18, 100
 """Bytes of all sources of a package, and their number."""
 
@@ -57,12 +58,28 @@ class Judge:
         if found is None:
             return Verdict(False, 0.0)
         program = f"{_program()}\ninstall({dict(found)!r}, {task.package!r}, {list(task.modules)!r})\n"
-        inputs = [[encode(case)] for case in task.cases]
-        ran, _ = run_tests(self._sandbox, program, "run_case", inputs, LIMITS.wall_seconds)
-        fine = passed(ran, task.expected)
+        fine = passed(self._ran(program), task.expected)
         mended = sum(fine[place] for place in task.failing)
         broken = sum(not is_fine for place, is_fine in enumerate(fine) if place not in task.failing)
         return Verdict(all(fine), mended / (len(task.failing) + broken))
+
+    def _ran(self, program: str) -> list[Ran]:
+        """Return what came of each case; those of a batch that gave no results run again one by one."""
+        cases = self._task.cases
+        batches = [cases[place : place + _BATCH] for place in range(0, len(cases), _BATCH)]
+        inputs = [[encode(list(batch))] for batch in batches]
+        ran, _ = run_tests(self._sandbox, program, "run_cases", inputs, LIMITS.wall_seconds)
+        found = [_split(one, len(batch)) for one, batch in zip(ran, batches, strict=True)]
+        again = [[encode(case)] for each, batch in zip(found, batches, strict=True) if each is None for case in batch]
+        single = iter(run_tests(self._sandbox, program, "run_case", again, LIMITS.wall_seconds)[0] if again else ())
+        results = [each or [next(single) for _ in batch] for each, batch in zip(found, batches, strict=True)]
+        return [one for result in results for one in result]
+
+
+def _split(ran: Ran, count: int) -> list[Ran] | None:
+    """Return the results of a batch, None if it gave none."""
+    is_whole = ran.is_known and isinstance(ran.value, list) and len(ran.value) == count
+    return [Ran(True, value) for value in ran.value] if is_whole else None
 
 
 def sources(task: RepoTask, files: Mapping[str, Entry]) -> dict[str, str] | None:

@@ -54,6 +54,7 @@ class Machine:
         self._box: BubblewrapBox | None = None
         self._is_used = False
         self._start = ""
+        self._unpacked = "", list[tuple[str, Entry, int]]()
         self.tree: str | None = ""
         """Packed files after the last command; empty before the first, None if they are too large."""
 
@@ -99,7 +100,10 @@ class Machine:
         self._is_used = False
 
     def _rows(self) -> list[tuple[str, Entry, int]]:
-        return unpacked(self._start if self.tree == "" else self.tree or "", LARGEST_SNAPSHOT)
+        text = self._start if self.tree == "" else self.tree or ""
+        if text != self._unpacked[0]:
+            self._unpacked = text, unpacked(text, LARGEST_SNAPSHOT)
+        return self._unpacked[1]
 
     def close(self) -> None:
         """Remove the box; calling it again has no effect."""
