@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
+from turngym.agents.models.forward_pass import forward_arguments
 from turngym.errors import ConfigError, error_text
 from turngym.lazy import torch
 
@@ -54,3 +56,50 @@ def set_attention(network: PreTrainedModel, name: str) -> None:
         raise ConfigError(
             f"a {type(network).__name__} does not work with {name} ({error_text(error)}): pass --attention sdpa."
         ) from error
+
+
+def grouped_attention(network: PreTrainedModel) -> dict[str, bool]:
+    """Return arguments of a forward pass without gradients that let a CPU read keys and values once per group of heads.
+
+    For several tokens and a mask, transformers copies them for every query head first, which takes longer than the
+    attention itself. The result is the same to the bit.
+
+    Args:
+        network: A causal language model; nothing is returned for one that cannot do so.
+    """
+    is_sdpa = network.config._attn_implementation == "sdpa"
+    if network.device.type != "cpu" or not is_sdpa or "kwargs" not in forward_arguments(type(network)):
+        return {}
+    _register_grouped()
+    return {_GROUPED: True}
+
+
+_GROUPED = "turngym_grouped_heads"
+
+
+@cache
+def _register_grouped() -> None:
+    """Let the attention named ``sdpa`` know the argument; calls without it run as before."""
+    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+    plain = ALL_ATTENTION_FUNCTIONS["sdpa"]
+
+    def attention(
+        module: torch.nn.Module,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        mask: torch.Tensor | None,
+        *,
+        scaling: float | None = None,
+        **kwargs: Any,
+    ) -> tuple[torch.Tensor, None]:
+        is_special = any(kwargs.get(name) is not None for name in ("position_bias", "softcap"))
+        if not kwargs.pop(_GROUPED, False) or mask is None or query.shape[2] == 1 or is_special:
+            found: tuple[torch.Tensor, None] = plain(module, query, key, value, mask, scaling=scaling, **kwargs)
+            return found
+        attend = torch.nn.functional.scaled_dot_product_attention
+        output = attend(query, key, value, attn_mask=mask, scale=scaling, enable_gqa=True)
+        return output.transpose(1, 2).contiguous(), None
+
+    ALL_ATTENTION_FUNCTIONS["sdpa"] = attention

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from turngym.agents.models.attention import grouped_attention
 from turngym.agents.models.forward_pass import last_logits
 from turngym.agents.models.kv_cache.memory import Memory, Place, Rows
 from turngym.agents.models.kv_cache.slots import Slots
@@ -96,6 +97,7 @@ class Forward:
             input_ids=torch.from_numpy(ids).to(device),
             attention_mask=self._mask(where, width),
             position_ids=where,
+            **grouped_attention(self.network),
         )
 
     def _mask(self, positions: Tensor, width: int) -> Tensor:

@@ -340,3 +340,26 @@ def test_the_output_layer_gets_last_tokens_in_one_piece(dtype: torch.dtype) -> N
     assert shapes == [((3, 1, SHAPE["hidden_size"]), dtype == torch.bfloat16)]
     assert torch.equal(found, expected), "not a bit changes"
     assert not network.lm_head._forward_pre_hooks
+
+
+def test_heads_that_share_keys_read_them_without_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    import transformers.integrations.sdpa_attention as sdpa
+
+    prompts = [numbers(random.Random(i), 20, 40) for i in range(3)]
+    sampling = Sampling(0.8, 1.0, 10)
+    monkeypatch.setattr("turngym.agents.models.kv_cache.forward.grouped_attention", lambda network: {})
+    usual = Sessions(qwen(), STOP, 10**4).complete(prompts, draws(0, 3), sampling)
+    monkeypatch.undo()
+    copies: list[int] = []
+    copy = sdpa.repeat_kv
+
+    def counted(states: torch.Tensor, count: int) -> torch.Tensor:
+        copies.append(count)
+        return copy(states, count)
+
+    monkeypatch.setattr(sdpa, "repeat_kv", counted)
+    assert Sessions(qwen(), STOP, 10**4).complete(prompts, draws(0, 3), sampling) == usual
+    assert not copies
+    size = len(prompts[0])
+    qwen()(torch.tensor(prompts[:1]), attention_mask=torch.ones(1, 1, size, size, dtype=torch.bool).tril())
+    assert copies  # passes of others are left as they are
