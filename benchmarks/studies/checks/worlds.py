@@ -4,7 +4,7 @@
 
 Episodes are those of the test split from seed 0. Random play draws from the legal actions, or, where they cannot be
 listed, from forty commands of a shell, or from calls and statements made of names of tables and columns. The least
-number of instances is what no equal pair among so many draws leaves at 95 %. Snapshots are taken at every turn of the
+number of instances is what the equal pairs among so many draws leave at 95 %. Snapshots are taken at every turn of the
 expert's episodes, and each is continued in another environment.
 """
 
@@ -42,6 +42,7 @@ COMMANDS = (
 """Commands of random play in a shell, which starts in the folder of the first task."""
 _TURNS = 10
 _FEWEST = 2000
+_RARE = 0.05
 
 
 def _made(env_id: str) -> Any:
@@ -116,8 +117,22 @@ def instances(env_id: str, draws: int = _FEWEST) -> dict[str, Any]:
         for seed in range(draws):
             env.reset(seed=seed)
             found.add(env.instance_hash)
-    least = int(draws * (draws - 1) / 2 / math.log(20)) if len(found) == draws else 0
+    least = int(draws * (draws - 1) / 2 / _most_expected(draws - len(found)))
     return {"draws": draws, "different": len(found), "least_at_95_percent": least}
+
+
+def _most_expected(pairs: int) -> float:
+    """Return the highest expected number of equal pairs that leaves a chance of 5 % for no more than those found.
+
+    >>> round(_most_expected(0), 3), round(_most_expected(5), 2)
+    (2.996, 10.51)
+    """
+    low, high = 0.0, 10.0 * (pairs + 1)
+    for _ in range(60):
+        mean = (low + high) / 2
+        chance = math.fsum(math.exp(k * math.log(mean) - mean - math.lgamma(k + 1)) for k in range(pairs + 1))
+        low, high = (mean, high) if chance > _RARE else (low, mean)
+    return high
 
 
 def restored(env_id: str, episodes: int) -> dict[str, int]:
