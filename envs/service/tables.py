@@ -37,8 +37,10 @@ class Tables:
 
     def where(self, table: str, **cells: Cell) -> list[Record]:
         """Return the records with these cells, in the order of the table."""
-        items = cells.items()
-        return [each for each in self._now[table].values() if all(each[name] == value for name, value in items)]
+        found = list(self._now[table].values())
+        for name, value in cells.items():
+            found = [each for each in found if each[name] == value]
+        return found
 
     def put(self, table: str, record: Record) -> None:
         """Add a record, or replace the one with its id."""
