@@ -29,6 +29,10 @@ class BoxLost(BoxError):
     """A box that has ended, with its files: something inside took more memory than it may."""
 
 
+class BoxSpoiled(BoxError):
+    """A box that takes no more files, or starts no shell: commands have changed its folders, or filled its disk."""
+
+
 class Ran(NamedTuple):
     """Result of a command.
 
@@ -79,7 +83,8 @@ class Box(ABC):
             empty: Whether what is there is removed first.
 
         Raises:
-            BoxError: It cannot be written.
+            BoxSpoiled: It cannot be written.
+            BoxError: The box cannot be reached.
         """
 
     @abstractmethod

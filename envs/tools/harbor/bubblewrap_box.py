@@ -9,7 +9,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from turngym.envs.tools.harbor.box import LARGEST_REWARD, LARGEST_SNAPSHOT, VARIABLES, Box, BoxError, BoxLost, Ran
+from turngym.envs.tools.harbor.box import (
+    LARGEST_REWARD,
+    LARGEST_SNAPSHOT,
+    VARIABLES,
+    Box,
+    BoxError,
+    BoxLost,
+    BoxSpoiled,
+    Ran,
+)
 from turngym.envs.tools.harbor.dockerfile import Recipe
 from turngym.envs.tools.harbor.files import Entry, packed
 from turngym.envs.tools.harbor.settings import BoxSettings
@@ -99,7 +108,12 @@ class BubblewrapBox(Box):
 
     def put(self, tree: str, root: str, *, empty: bool = False) -> None:
         """Write a packed tree below a folder."""
-        self._ask({"do": "put", "tree": tree, "root": root, "empty": empty})
+        try:
+            self._ask({"do": "put", "tree": tree, "root": root, "empty": empty})
+        except BoxLost:
+            raise
+        except BoxError as error:
+            raise BoxSpoiled(str(error)) from error
 
     def get(self, paths: Sequence[str], most: int, stamps: tuple[int, int] | None = None) -> str | None:
         """Return a packed tree of paths; None if it is too large.

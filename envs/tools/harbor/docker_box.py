@@ -218,7 +218,7 @@ class DockerBox(Box):
             if self._exists(root):
                 raise BoxLost(f"{root} cannot be emptied.")
         parents = [(place, Entry("folder", 0o777), 0)] if place else []
-        self._extract([*parents, *((posixpath.join(place, name), entry, stamp) for name, entry, stamp in rows)])
+        self._extract([*parents, *((posixpath.join(place, name), entry, stamp) for name, entry, stamp in rows if name)])
 
     def _extract(self, rows: Iterable[tuple[str, Entry, int]]) -> None:
         with self._errors("put"):

@@ -248,8 +248,7 @@ def collect(path: str, rows: list[list[Any]], left: list[int], stamps: list[int]
         rows.append([name, "file", mode, stamp, base64.b64encode(data).decode()])
     elif stat.S_ISDIR(about.st_mode):
         os.chmod(path, mode | 0o700)
-        if path != "/":
-            rows.append([name, "folder", mode, stamp, ""])
+        rows.append([name, "folder", mode, stamp if name else 0, ""])  # writing what is in / changes its time
         for _, below in inner(path):
             collect(below, rows, left, stamps)
         os.chmod(path, mode)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from turngym.envs.tools.harbor.box import LARGEST_SNAPSHOT, Box, BoxLost, Ran
+from turngym.envs.tools.harbor.box import LARGEST_SNAPSHOT, Box, BoxLost, BoxSpoiled, Ran
 from turngym.envs.tools.harbor.files import Entry, packed
 from turngym.envs.tools.harbor.rewards import REWARD, VerifierError, combined, passes, read_rewards
 from turngym.envs.tools.harbor.settings import BoxSettings, StepSettings, resolved
@@ -17,7 +17,7 @@ from turngym.types import JSONValue
 
 TESTS, VERIFIER_LOGS, ARTIFACTS = "/tests", "/logs/verifier", "/logs/artifacts"
 _LARGEST_ARTIFACTS = LARGEST_SNAPSHOT
-_POLL_SECONDS = 0.5
+_POLL_SECONDS, _SHELL_SECONDS = 0.5, 60.0
 MakeBox = Callable[[Task, Path, BoxSettings, Mapping[str, str]], Box]
 """Makes the box of a folder with a Dockerfile: task, folder, settings, variables."""
 
@@ -97,19 +97,19 @@ class Trial:
             VerifierError: There is no reward.
             SetUpError: A box could not be made.
         """
+        box = self._ready()
         try:
-            self.results.append(self._verified(self._ready()))
-        except BoxLost:
+            self.results.append(self._verified(box))
+            if self.number == len(self.task.settings.steps) or not passes(self.results[-1], self.step.min_reward):
+                self.end()
+                return
+            self._number, self._spent = self._number + 1, 0.0
+            self._start_step(box)
+        except (BoxLost, BoxSpoiled):
             self.lose()
-            return
-        if self.number == len(self.task.settings.steps) or not passes(self.results[-1], self.step.min_reward):
-            self.end()
-            return
-        self._number, self._spent = self._number + 1, 0.0
-        self._start_step(self._ready())
 
     def lose(self) -> None:
-        """End after the agent has brought down its box: the step counts 0."""
+        """End after the agent has brought down or spoiled its box: the step counts 0."""
         self.results.append({REWARD: 0.0})
         self.end()
 
@@ -237,4 +237,9 @@ class Trial:
         if left <= 0 or ran.is_late:
             raise VerifierError(f"the verifier of {self.task.name} was not done in {verifier.seconds:g} seconds.")
         box.end_processes()
-        return read_rewards(box.rewards(VERIFIER_LOGS))
+        try:
+            return read_rewards(box.rewards(VERIFIER_LOGS))
+        except VerifierError as error:
+            if box is self._box and box.run("true", {}, _SHELL_SECONDS).code:
+                raise BoxSpoiled("no shell starts in the box.") from error
+            raise

@@ -81,6 +81,25 @@ def test_what_the_agent_wrote_before_the_verifier_counts_nothing(made: Any) -> N
         assert env.step(SUBMIT)[1:3] == (0.0, True), command
 
 
+def test_who_spoils_the_box_before_submitting_gets_nothing(made: Any) -> None:
+    env = made(folders.task())
+    for command in ("chmod 000 /", "chmod 000 /usr", "rm /bin", "rm -r /logs; touch /logs", "chmod 000 /logs"):
+        env.reset(seed=0)
+        env.step(bash(command))
+        _, reward, terminated, _, info = env.step(SUBMIT)
+        assert (reward, terminated, info["fault"]) == (0.0, True, ""), command
+
+
+def test_a_snapshot_holds_the_permissions_of_the_root(made: Any) -> None:
+    env = made(folders.task())
+    env.reset(seed=0)
+    env.step(bash("chmod 711 /"))
+    snapshot = env.snapshot()
+    env.reset(seed=0)
+    env.restore(snapshot)
+    assert "711" in env.step(bash("stat -c %a /"))[0]
+
+
 @pytest.mark.parametrize("name", folders.UNFIT_REWARDS)
 def test_a_reward_that_is_none_is_an_error(name: str, made: Any) -> None:
     tests, message = folders.UNFIT_REWARDS[name]
