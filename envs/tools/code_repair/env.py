@@ -15,11 +15,13 @@ from turngym.envs.sets import PROCEDURAL, SetEnv
 from turngym.envs.settings import worded
 from turngym.envs.tools.calls import code_in
 from turngym.envs.tools.code_repair.cases import CodeTask, read_code_tasks
+from turngym.envs.tools.code_repair.exporting import harbor_files
 from turngym.envs.tools.code_repair.faults import Fault, faults
 from turngym.envs.tools.code_repair.grading import Ran, passed, run_tests
 from turngym.envs.tools.code_repair.programs import Program, programs
 from turngym.envs.tools.code_repair.returned import shown
 from turngym.envs.tools.code_repair.values import decode, encode
+from turngym.envs.tools.harbor.files import Entry
 from turngym.envs.tools.sandbox import Limits
 from turngym.envs.tools.workbench import shared_sandbox
 from turngym.envs.validation import require_running
@@ -199,6 +201,10 @@ class CodeRepair(SetEnv[CodeTask]):
         """
         require_running(self)
         return written(self._task.solution, self._form)
+
+    def harbor_files(self) -> dict[str, Entry]:
+        """Return the files of a Harbor folder with the task of the episode and its judge; not for agents."""
+        return harbor_files(self._task, self._first_words(), self._seconds, self.options.memory_mib)
 
     @property
     def task(self) -> CodeTask:

@@ -17,7 +17,7 @@ from turngym.envs.tools.sandbox import Result, Sandbox, SandboxSession
 
 _MOST_LOSSES = 2
 """Tests that may end the interpreter before the rest is given up."""
-_CALL = """
+CALL = """
 import sys
 import types
 
@@ -43,6 +43,7 @@ class Shown(str):
 def call(function, arguments):
     return Shown(json.dumps(encode(function(*decode(json.loads(arguments))))))
 """
+"""Source, after that of ``values.py``, of what calls the program."""
 _LOAD = """
 def _turngym_call(name, arguments):
     if name not in globals():
@@ -73,7 +74,7 @@ class Ran(NamedTuple):
 @cache
 def _harness() -> str:
     """Return what is run first: the names of the program under test and ours do not meet."""
-    return _LOAD.format(source=(Path(__file__).parent / "values.py").read_text("utf8") + _CALL)
+    return _LOAD.format(source=(Path(__file__).parent / "values.py").read_text("utf8") + CALL)
 
 
 _NO_VALUE = {

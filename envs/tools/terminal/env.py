@@ -12,6 +12,7 @@ from turngym.envs.settings import worded
 from turngym.envs.tools.harbor.box import BoxError, Ran
 from turngym.envs.tools.harbor.calls import BASH, CALLS, SUBMIT, TOOLS, read_action
 from turngym.envs.tools.harbor.files import Entry, packed
+from turngym.envs.tools.terminal.exporting import harbor_files
 from turngym.envs.tools.terminal.families import FAMILIES
 from turngym.envs.tools.terminal.judge import Judge
 from turngym.envs.tools.terminal.machine import Machine, require_programs
@@ -130,6 +131,10 @@ class Terminal(ShellEnv[Mapping[str, Task]]):
     @property
     def work_folder(self) -> str:
         return f"/{ROOT}/{next(iter(self._tasks))}"
+
+    def harbor_files(self) -> dict[str, Entry]:
+        """Return the files of a Harbor folder with the tasks of the episode and their judge; not for agents."""
+        return harbor_files(self._tasks)
 
     def expert_action(self) -> str:
         """Return the next command of the solution that has not been given, or ``submit``.

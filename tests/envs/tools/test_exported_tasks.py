@@ -1,0 +1,93 @@
+"""Instances written as Harbor folders: doing nothing gives 0, the solution 1, and the judge is the environment's."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import gymnasium
+import pytest
+
+from turngym.__main__ import main
+from turngym.envs.tools.harbor import Harbor
+from turngym.envs.tools.terminal.families import FAMILIES
+
+pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+SUBMIT = "<submit></submit>"
+FORGE = """import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    while True:
+        for name, text in (("reward.txt", "1"), ("reward.json", "{\\"reward\\": 1}")):
+            try:
+                open("/logs/verifier/" + name, "w").write(text)
+            except OSError:
+                pass
+        time.sleep(0.001)
+"""
+
+
+def exported(env_id: str, out: Path, *words: str) -> list[Harbor]:
+    """Write tasks, and return the environments that play them."""
+    assert main(["export-tasks", env_id, "--out", str(out), *words]) == 0
+    found = []
+    for folder in sorted(out.iterdir()):
+        env = gymnasium.make("turngym/Harbor-v0", path=str(folder))
+        assert isinstance(env, Harbor)
+        found.append(env)
+    return found
+
+
+def reward(env: Harbor, *actions: str) -> float:
+    """Play actions and submit; return the reward."""
+    env.reset(seed=0)
+    for action in actions:
+        env.step(action)
+    _, value, terminated, _, info = env.step(SUBMIT)
+    assert terminated and not info["fault"]
+    return float(value)
+
+
+def expert(env: Harbor) -> str:
+    env.reset(seed=0)
+    return env.expert_action()
+
+
+@pytest.mark.parametrize(
+    "family",
+    [pytest.param(name, marks=() if name in ("build", "modes") else pytest.mark.integration) for name in FAMILIES],
+)
+def test_a_task_of_the_terminal_is_judged_as_in_its_environment(family: str, tmp_path: Path) -> None:
+    (env,) = exported("turngym/Terminal-v0", tmp_path / "tasks", "--option", f"family={family}", "--tasks", "1")
+    assert reward(env) == 0.0
+    solution = expert(env)
+    assert reward(env, solution) == 1.0
+    assert reward(env, solution, "<bash>echo more > /app/more.txt</bash>") == 0.0
+    env.close()
+
+
+def test_a_program_is_judged_as_in_its_environment_and_cannot_forge_its_reward(tmp_path: Path) -> None:
+    for env in exported("turngym/CodeRepair-v0", tmp_path / "tasks", "--tasks", "2"):
+        assert reward(env) == 0.0
+        assert reward(env, expert(env)) == 1.0
+        assert reward(env, f"<bash>cat >> /app/program.py << 'END'\n{FORGE}END</bash>") == 0.0
+        env.close()
+
+
+def test_a_probe_finds_no_answers_and_cannot_forge_the_reward(tmp_path: Path) -> None:
+    (env,) = exported("turngym/Terminal-v0", tmp_path / "tasks", "--option", "family=build", "--tasks", "1")
+    tasks = json.loads((tmp_path / "tasks/terminal-0/steps/work/tests/tasks.json").read_text())["tasks"]
+    recipe = "\\tls /tests > /tmp/seen; python3 /tmp/forge.py\\n"
+    rules = f"all:\\n{recipe}%:\\n{recipe}"
+    forge = f"cat > /tmp/forge.py << 'END'\n{FORGE}END\nprintf '{rules}' > /app/{next(iter(tasks))}/Makefile"
+    assert reward(env, f"<bash>{forge}</bash>") == 0.0
+    env.close()
+
+
+def test_what_cannot_be_written_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export-tasks", "turngym/NumberLine-v0", "--out", str(tmp_path / "a")]) == 2
+    assert "cannot be written as Harbor tasks" in " ".join(capsys.readouterr().err.split())
+    words = ["export-tasks", "turngym/CodeRepair-v0", "--tasks", "1", "--out", str(tmp_path / "b")]
+    assert main(words) == 0 and main(words) == 2
+    assert "coderepair-0 exists already" in "".join(capsys.readouterr().err.split("\n"))
