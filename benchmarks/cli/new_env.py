@@ -1,4 +1,4 @@
-"""``turngym new-env``: a file with a working game and a file with its test, to build your own game from."""
+"""``turngym new-env``: a working environment to build your own from: two files, a package, or a Harbor task."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import importlib.resources
 import importlib.util
 import keyword
 import re
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from pathlib import Path
 from tyro.conf import Positional
 
 from turngym.benchmarks.cli.options.parsing import parse
+from turngym.benchmarks.template.harbor import HARBOR
 from turngym.benchmarks.template.minimal import MINIMAL
 from turngym.benchmarks.template.package import files
 from turngym.errors import ConfigError
@@ -40,6 +42,7 @@ class Arguments:
         minimal: Write a minimal environment of twelve lines instead.
         tools: Write a package whose environment has typed tools, and pictures as an option.
         picture: The same as --tools; both may be given.
+        harbor: Write a Harbor task instead, a folder such as lock-picker.
     """
 
     name: Positional[str]
@@ -48,6 +51,7 @@ class Arguments:
     minimal: bool = False
     tools: bool = False
     picture: bool = False
+    harbor: bool = False
 
 
 def main(argv: Sequence[str]) -> int:
@@ -60,6 +64,8 @@ def main(argv: Sequence[str]) -> int:
         console.print(text, style=style, markup=False, soft_wrap=True)
 
     has_tools = arguments.tools or arguments.picture
+    if arguments.harbor:
+        return _main_harbor(arguments, has_tools)
     if (arguments.package or has_tools) and arguments.minimal:
         raise ConfigError("--minimal excludes --package, --tools and --picture: pass one of them.")
     if arguments.package or has_tools:
@@ -82,6 +88,18 @@ def main(argv: Sequence[str]) -> int:
     line(f'  import turngym, {module}\n  env = gymnasium.make("my/{arguments.name}-v0")')
     line("\nIn a package of your own (--package writes one), turngym finds it without an import through this:", "bold")
     line(f'  [project.entry-points."turngym.plugins"]\n  {module} = "your_package.{module}"')
+    return 0
+
+
+def _main_harbor(arguments: Arguments, has_tools: bool) -> int:
+    if arguments.package or has_tools or arguments.minimal:
+        raise ConfigError("--harbor excludes --package, --minimal, --tools and --picture: pass one of them.")
+    written = _write_harbor(arguments.name, arguments.folder)
+    target = shlex.quote(f"harbor:{written}")
+    print(f"written: {written}\n")
+    print("It is a Harbor task that works. Change it, and keep the expert at 1 and random play at 0:")
+    print(f"  turngym eval {target} --agent expert\n  turngym eval {target} --agent random")
+    print(f"  turngym check {target} --episodes 1")
     return 0
 
 
@@ -131,6 +149,21 @@ def _write_package(name: str, folder: Path, tools: bool = False) -> Path:
     game, test = renamed(_source(f"{kind}.py"), name), renamed(_source(f"test_{kind}.py"), name)
     for path, content in files(name, module, " ".join(_WORD.findall(name)), game, test, tools).items():
         write_atomic(target / path, content)
+    return target
+
+
+def _write_harbor(name: str, folder: Path) -> Path:
+    """Write a Harbor task under a new name, and return its folder.
+
+    Raises:
+        ConfigError: The name is no name of a class, or the folder of the task exists.
+    """
+    require_folder(folder)
+    target = folder / module_name(name).replace("_", "-")
+    if target.exists():
+        raise ConfigError(f"{target} exists already: pass another name, or another --folder.")
+    for path, content in HARBOR.items():
+        write_atomic(target / path, content.replace("{name}", target.name))
     return target
 
 

@@ -4,6 +4,7 @@ import importlib.metadata
 import inspect
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -182,3 +183,21 @@ def test_the_template_passes_the_test_that_is_copied_with_it(name: str) -> None:
     test = getattr(test_game, name)
     assert inspect.getdoc(test)
     test()
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+def test_a_harbor_task_is_worth_nothing_to_the_idle_and_all_to_its_solution(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["new-env", "SortWords", "--harbor", "--folder", str(tmp_path)]
+    assert main(words) == 0
+    assert f"turngym eval harbor:{tmp_path}/sort-words --agent expert" in capsys.readouterr().out
+    env = gymnasium.make("turngym/Harbor-v0", path=str(tmp_path / "sort-words"))
+    env.reset(seed=0)
+    assert env.step("<submit></submit>")[1] == 0.0
+    env.reset(seed=0)
+    env.step(env.get_wrapper_attr("expert_action")())
+    assert env.step("<submit></submit>")[1] == 1.0
+    env.close()
+    assert main(words) == 2 and main([*words, "--package"]) == 2
+    assert "sort-words exists already" in "".join(capsys.readouterr().err.split("\n"))
