@@ -12,7 +12,7 @@ from turngym.envs.checks.case import Case
 from turngym.envs.checks.elsewhere import elsewhere, stop_processes
 from turngym.envs.checks.rule import Finding, Rule, Skipped, raised
 from turngym.envs.checks.source import EnvOrMaker, source_of
-from turngym.envs.checks.table import RULES
+from turngym.envs.checks.table import RULES, WORTH
 from turngym.envs.core import TextEnv
 from turngym.errors import ConfigError, TurngymError
 
@@ -148,6 +148,7 @@ def check(
     episodes: int = 3,
     options: Mapping[str, Any] | None = None,
     in_process: bool = False,
+    players: int = 0,
     on_start: Callable[[Rule], None] | None = None,
     on_result: Callable[[Result], None] | None = None,
 ) -> Report:
@@ -161,6 +162,8 @@ def check(
         episodes: Episodes per rule, for most rules, at least 1.
         options: Options of the constructor.
         in_process: Whether to use no other processes: faster, but misses what only another process shows.
+        players: Episodes of the expert, of random play and of each player without skill, which are compared with one
+            another; 0 to leave these rules out. 20 find what is plain, 200 what is slight.
         on_start: Called with each rule before it is judged.
         on_result: Called with each result as soon as there is one.
 
@@ -176,7 +179,9 @@ def check(
     if episodes < 1:
         raise ConfigError(f"episodes must be at least 1, got {episodes}.")
     name, maker = source_of(env, options)
-    case = Case(maker, seed, episodes, in_process=in_process)
+    if players < 0:
+        raise ConfigError(f"players must be at least 0, got {players}.")
+    case = Case(maker, seed, episodes, in_process=in_process, players=players)
     try:
         broken = _cannot_be_made(case)
         results = _judge(case, broken, on_start or _nothing, on_result or _nothing)
@@ -187,6 +192,11 @@ def check(
     if report.failed:
         raise CheckFailed(report)
     return report
+
+
+def rules_of(players: int) -> dict[str, Rule]:
+    """Return name -> rule of a check with so many episodes of each player."""
+    return {**RULES, **WORTH} if players else RULES
 
 
 def _nothing(_: Any) -> None:
@@ -214,7 +224,7 @@ def _judge(
 ) -> tuple[Result, ...]:
     results: list[Result] = []
     unjudged: dict[str, str] = {}
-    for rule in RULES.values():
+    for rule in rules_of(case.players).values():
         on_start(rule)
         began = time.monotonic()
         causes = [unjudged[name] for name in ("plays", *rule.after) if name in unjudged]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rich.markup import escape
@@ -11,10 +12,12 @@ from tyro.conf import Positional
 
 from turngym.benchmarks.cli.options.parsing import Pairs, key_values, parse, text_env_ids
 from turngym.benchmarks.cli.options.sources import with_source
-from turngym.envs.check import CheckFailed, Report, Result, check
+from turngym.envs.check import CheckFailed, Report, Result, check, rules_of
+from turngym.envs.checks.page import page
 from turngym.envs.checks.rule import Rule
-from turngym.envs.checks.table import RULES
+from turngym.envs.checks.table import RULES, WORTH
 from turngym.errors import ConfigError, MissingExtra
+from turngym.storage.files import write_atomic
 from turngym.terminal.console import Console
 from turngym.terminal.output import print_json
 
@@ -37,6 +40,9 @@ class Arguments:
         episodes: Episodes per rule, for most rules; 1 suffices for a quick check of a slow environment.
         in_process: Do not start other processes: faster, but does not detect dependence on set order, clock and
             environment variables.
+        players: Episodes of each of a dozen players without skill, and of the expert and random play, to check that
+            skill pays; 0 for none. 20 find what is plain, 200 what is slight.
+        out: File for the verdict as a page, in Markdown.
         rules: Show all rules with reason and remedy, without checking.
         json: Print the findings as JSON.
     """
@@ -46,6 +52,8 @@ class Arguments:
     seed: int = 0
     episodes: int = 3
     in_process: bool = False
+    players: int = 0
+    out: Path | None = None
     rules: bool = False
     json: bool = False
 
@@ -60,9 +68,12 @@ def main(argv: Sequence[str]) -> int:
         raise ConfigError("check needs an environment: an id, `module:Class`, `path/to/file.py:Class`, or `all`.")
     if arguments.episodes < 1:
         raise ConfigError(f"--episodes must be at least 1, got {arguments.episodes}.")
+    if arguments.players < 0:
+        raise ConfigError(f"--players must be at least 0, got {arguments.players}.")
     if arguments.env == "all":
         return _check_all(arguments, console)
     report = _check(arguments.env, arguments, console, is_one=True)
+    _write_page(arguments, [report])
     if arguments.json:
         _print_json([report.as_json()])
     else:
@@ -80,11 +91,18 @@ def _check_all(arguments: Arguments, console: Console) -> int:
             absent.append({"name": name, "reason": str(error)})
             console.print(f"[yellow]skip[/yellow]  {escape(name)}: {escape(str(error))}", soft_wrap=True)
     broken = [report for report in reports if report.failed]
+    _write_page(arguments, reports)
     if arguments.json:
         _print_json([report.as_json() for report in reports], absent)
     else:
         console.print(f"\n{len(reports) - len(broken)} of {len(reports)} environments keep their promises.")
     return 1 if broken else 0
+
+
+def _write_page(arguments: Arguments, reports: Sequence[Report]) -> None:
+    if arguments.out is not None:
+        arguments.out.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(arguments.out, page(reports))
 
 
 def _check(name: str, arguments: Arguments, console: Console, *, is_one: bool) -> Report:
@@ -97,7 +115,7 @@ def _check(name: str, arguments: Arguments, console: Console, *, is_one: bool) -
         def started(rule: Rule) -> None:
             nonlocal number
             number += 1
-            status.update(f"checking {escape(name)}: {rule.name} ({number} of {len(RULES)})")
+            status.update(f"checking {escape(name)}: {rule.name} ({number} of {len(rules_of(arguments.players))})")
 
         def judged(result: Result) -> None:
             if is_one or result.status == "failed":
@@ -110,6 +128,7 @@ def _check(name: str, arguments: Arguments, console: Console, *, is_one: bool) -
                 episodes=arguments.episodes,
                 options=key_values(arguments.option, "--option"),
                 in_process=arguments.in_process,
+                players=arguments.players,
                 on_start=started,
                 on_result=judged,
             )
@@ -153,10 +172,10 @@ def _verdict(report: Report) -> str:
 def _show_rules(console: Console, *, is_json: bool) -> int:
     if is_json:
         fields = ("name", "promise", "why", "fix", "after")
-        table = [{field: getattr(rule, field) for field in fields} for rule in RULES.values()]
+        table = [{field: getattr(rule, field) for field in fields} for rule in {**RULES, **WORTH}.values()]
         print_json({"version": SCHEMA, "rules": table})
         return 0
-    for rule in RULES.values():
+    for rule in {**RULES, **WORTH}.values():
         console.print(f"[bold]{rule.name}[/bold]  {escape(rule.promise)}", soft_wrap=True)
         console.print(f"    why   {escape(rule.why)}\n    fix   {escape(rule.fix)}", style="dim", soft_wrap=True)
     return 0

@@ -121,10 +121,13 @@ class Case:
         seed: First seed.
         episodes: Episodes that most rules play.
         in_process: Whether to use no other processes; the rules that need them are then skipped.
+        players: Episodes of each player, for the rules that compare players.
     """
 
-    def __init__(self, maker: Maker, seed: int = 0, episodes: int = 3, *, in_process: bool = False) -> None:
-        self.maker = maker
+    def __init__(
+        self, maker: Maker, seed: int = 0, episodes: int = 3, *, in_process: bool = False, players: int = 0
+    ) -> None:
+        self.maker, self.players = maker, players
         self.seeds = range(seed, seed + episodes)
         self.in_process = in_process
         self._opened: list[Env] = []

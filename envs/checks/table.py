@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from turngym.envs.checks import calls, hidden, leaks, repeat, results, snapshots, tasks
+from turngym.envs.checks import calls, hidden, leaks, repeat, results, snapshots, tasks, worth
 from turngym.envs.checks.rule import Rule
 
 _ORDER = (
@@ -54,3 +54,5 @@ _ORDER = (
 
 RULES: dict[str, Rule] = {rule.name: rule for rule in _ORDER}
 """Name -> rule."""
+WORTH: dict[str, Rule] = {rule.name: rule for rule in (worth.nothing_fails, worth.expert_best, worth.skill_pays)}
+"""Name -> rule that compares players, for which many episodes are played."""

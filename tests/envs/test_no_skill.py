@@ -8,7 +8,7 @@ import gymnasium
 import pytest
 from kinds import kinds
 
-from turngym.benchmarks.studies.checks.no_skill import LEVEL, PLAYERS, compare_all, compared, explained
+from turngym.envs.checks.players import LEVEL, PLAYERS, compare_all, compared, explained
 
 SLOW = (
     "Code",

@@ -1,4 +1,4 @@
-"""Targets such as ``harbor:FOLDER``: tasks of another suite's format, as an environment with an option."""
+"""Targets such as ``harbor:FOLDER`` and ``gymnasium:ID``: environments of others, as an adapter with an option."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from collections.abc import Mapping, Sequence
 from turngym.benchmarks.cli.options.parsing import as_pairs
 from turngym.errors import ConfigError
 
-_SOURCES: Mapping[str, tuple[str, str]] = {"harbor": ("turngym/Harbor-v0", "path")}
+_SOURCES: Mapping[str, tuple[str, str]] = {
+    "gem": ("turngym/GEM-v0", "game"),
+    "gymnasium": ("turngym/Gymnasium-v0", "inner"),
+    "harbor": ("turngym/Harbor-v0", "path"),
+    "openenv": ("turngym/OpenEnv-v0", "url"),
+    "reasoning-gym": ("turngym/ReasoningGym-v0", "data"),
+    "textarena": ("turngym/TextArena-v0", "game"),
+}
 """Prefix -> environment, and the option that what follows the colon is a value of."""
 
 
@@ -34,7 +41,7 @@ def with_source(words: Sequence[str], option: str = "--option") -> list[str]:
             found.append(word)
             continue
         if not rest:
-            raise ConfigError(f"{value} names no folder: write {prefix}:FOLDER.")
+            raise ConfigError(f"{value} names nothing: write {prefix}:{_SOURCES[prefix][1].upper()}.")
         env_id, name = _SOURCES[prefix]
         found.append(f"{start}{env_id}")
         pairs += [option, *as_pairs({name: rest})]

@@ -11,7 +11,7 @@ import pytest
 
 from turngym.__main__ import main
 from turngym.benchmarks.cli.check import SCHEMA
-from turngym.envs.checks.table import RULES
+from turngym.envs.checks.table import RULES, WORTH
 
 SUPPORT = Path(__file__).parents[2] / "support"
 SOUND = f"{SUPPORT / 'sound_env.py'}:Sound"
@@ -77,11 +77,26 @@ def test_options_reach_the_environment(capsys: pytest.CaptureFixture[str]) -> No
 def test_the_rules_can_be_read(capsys: pytest.CaptureFixture[str]) -> None:
     status, shown = checked(capsys, "--rules")
     assert status == 0
-    for rule in RULES.values():
+    for rule in (RULES | WORTH).values():
         assert f"{rule.name}  {rule.promise}" in shown and rule.why in shown and rule.fix in shown
     table = json.loads(checked(capsys, "--rules", "--json")[1])
-    assert [rule["name"] for rule in table["rules"]] == list(RULES)
+    assert [rule["name"] for rule in table["rules"]] == [*RULES, *WORTH]
     assert set(table["rules"][0]) == {"name", "promise", "why", "fix", "after"}
+
+
+def test_players_without_skill_are_compared_and_the_verdict_is_a_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "pages" / "verdict.md"
+    status, shown = checked(
+        capsys, f"{SUPPORT / 'silent_game.py'}:Silent", *QUICK, "--players", "20", "--out", str(page)
+    )
+    assert status == 1 and shown.splitlines()[-1].startswith(f"{SUPPORT / 'silent_game.py'}:Silent breaks ")
+    text = page.read_text()
+    assert "seen: empty actions succeeded in 20 of 20 episodes" in text
+    assert "## skill-pays" in text and "nothing: mean success 1, random legal 0 in 20 episodes, p = " in text
+    assert "## expert-best" not in text and "| `expert-best` | passed |" in text
+    assert checked(capsys, SOUND, "--players", "-1")[0] == 2
 
 
 def test_all_tells_one_line_an_environment_and_what_is_broken(

@@ -12,9 +12,9 @@ from turngym.agents.intervals import wilson
 from turngym.agents.players.random import RandomAgent
 from turngym.benchmarks.cli.options.parsing import make_text_env
 from turngym.benchmarks.evaluation.rulesets import ruleset_hash
-from turngym.benchmarks.studies.checks.no_skill import PLAYERS, compare_all
 from turngym.benchmarks.suites import SUITES, SuiteEntry
 from turngym.benchmarks.suites.turngym_core import EPISODES, FAMILIES, OPPONENT
+from turngym.envs.checks.players import PLAYERS, compare_all
 from turngym.envs.registration import specs
 
 CORE = SUITES["turngym-core"]
