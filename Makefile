@@ -145,7 +145,7 @@ TESTS_alfworld = tests/envs/household/test_alfworld_engine.py
 TESTS_browsergym = tests/envs/adapters/test_browsergym.py
 TESTS_desktop = tests/envs/desktop/test_desktop_*.py
 TESTS_games = tests/envs/adapters/test_reasoning_gym.py tests/envs/adapters/test_open_spiel.py tests/envs/multiagent/test_equilibria_vs_openspiel.py
-TESTS_inspect = tests/benchmarks/cli/test_inspect.py
+TESTS_inspect = tests/benchmarks/cli/test_inspect.py $(PLUGINS)/test_task_packages_live.py
 TESTS_miniwob = tests/envs/web/test_miniwob*.py
 TESTS_notebook = tests/docs/test_notebook.py
 TESTS_openenv = $(PLUGINS)/test_openenv_live.py $(PLUGINS)/test_served_connections.py
@@ -158,7 +158,7 @@ TESTS_search = tests/envs/search/test_search_dense.py tests/envs/search/test_sea
 TESTS_textworld = tests/envs/textworlds/test_textworld.py tests/envs/textworlds/test_jericho.py
 TESTS_tools = tests/envs/tools/test_sandbox_*.py tests/envs/tools/test_harbor_docker.py tests/envs/tools/test_mcp_tools.py $(PLUGINS)/test_mcp_server.py
 TESTS_tracking = tests/trainers/loop/test_trackers_live.py
-TESTS_verifiers = $(PLUGINS)/test_plugin_verifiers.py $(PLUGINS)/gateway/test_gateway_clients_live.py
+TESTS_verifiers = $(PLUGINS)/test_plugin_verifiers.py $(PLUGINS)/test_task_packages_live.py $(PLUGINS)/gateway/test_gateway_clients_live.py
 TESTS_verl = $(PLUGINS)/test_plugin_verl*.py
 TESTS_vllm = tests/agents/models/test_vllm*.py tests/benchmarks/cli/test_vllm*.py tests/trainers/loop/test_vllm*.py
 

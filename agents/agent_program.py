@@ -7,6 +7,7 @@ import string
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
+from turngym.agents.task_packages import Source
 from turngym.errors import ConfigError, nearest
 from turngym.options import Options, above, below, between
 
@@ -15,6 +16,7 @@ FIELDS = ("base_url", "root_url", "env_url", "mcp_url", "key", "task", "task_id"
 QUESTIONS = "turngym/Questions-v0"
 """The environment of questions from a file."""
 PROGRAM_JUDGE, VERIFIER_JUDGE = "program", "verifier:"
+_TASK = "{task_id}"
 _MOST = 1_000_000
 _Limit: TypeAlias = Annotated[int, between(1, _MOST)]
 
@@ -36,6 +38,10 @@ class ProgramConfig(Options):
         judge: Judge of the answers: ``exact``, ``normalised``, ``wide``, ``contains``, ``numeric``, ``math``, a
             function ``module:function`` or ``path/to/file.py:function`` of task and answer, a verifier such as
             ``verifier:model:openai:MODEL@URL``, or ``program``, which rewards itself over HTTP.
+        package: Tasks of another package instead of a command, which it plays and scores itself:
+            ``inspect:FILE.py@TASK`` or ``verifiers:TASKSET``.
+        package_options: Options of these tasks, ``name=value``.
+        python: Interpreter that has the package, such as ``VENV/bin/python``; empty for this one.
         sandbox: Sandbox: ``none``, which runs programs with your rights; ``bubblewrap``, which shows them only the
             system, their own files and the gateway, and is an error if Bubblewrap is missing.
         mounts: Additional files and folders for sandboxed programs, read-only.
@@ -53,6 +59,9 @@ class ProgramConfig(Options):
     memory_mib: _Limit = 8192
     tasks: str = ""
     judge: str = "exact"
+    package: str = ""
+    package_options: tuple[str, ...] = ()
+    python: str = ""
     answer: Literal["post", "last", "stdout"] = "post"
     sandbox: Literal["none", "bubblewrap"] = "none"
     mounts: tuple[str, ...] = ()
@@ -63,20 +72,49 @@ class ProgramConfig(Options):
         """Check what depends on several settings."""
         if self.mounts and self.sandbox == "none":
             raise ConfigError("mounts are what sandboxed programs see: pass --agent.sandbox bubblewrap as well.")
+        if self.package:
+            self._check_package()
+        elif self.package_options or self.python:
+            raise ConfigError("options and interpreter are those of a package's tasks: pass --agent.package as well.")
         if not self.judge:
             raise ConfigError("judge of agent programs is empty: pass exact, numeric, or module:function.")
         if self.judge != "exact" and not self.tasks:
             raise ConfigError("judge of agent programs is for tasks from a file: pass --agent.tasks FILE as well.")
-        if self.is_judged_elsewhere and not self.command:
+        if self.is_judged_elsewhere and not self.is_used:
             raise ConfigError(f"the judge {self.judge} is for agent programs: pass --agent.command as well.")
-        if self.command:
+        if self.is_used:
             self.words(dict.fromkeys(FIELDS, ""))
+
+    def _check_package(self) -> None:
+        if self.command or self.tasks or self.judge != "exact" or self.answer != "post":
+            raise ConfigError(
+                "a package brings its tasks, program and scores: leave out --agent.command, --agent.tasks, "
+                "--agent.judge and --agent.answer, or --agent.package."
+            )
+        if self.sandbox != "none":
+            raise ConfigError("tasks of a package bring their own sandbox: leave out --agent.sandbox.")
+        self.source.check()
+
+    @property
+    def source(self) -> Source:
+        """Tasks of the package."""
+        return Source(self.package, self.package_options, self.python)
+
+    @property
+    def is_used(self) -> bool:
+        """True if programs play."""
+        return bool(self.command or self.package)
+
+    @property
+    def task_file(self) -> str:
+        """File of the tasks; empty if they are those of an environment."""
+        return str(self.source.file) if self.package else self.tasks
 
     @property
     def env_options(self) -> dict[str, Any]:
         """The options of :data:`QUESTIONS` for the tasks and the judge."""
         judge = "none" if self.is_judged_elsewhere else self.judge
-        return {"data": self.tasks, "reward": judge, "form": "plain"}
+        return {"data": self.task_file, "reward": judge, "form": "plain"}
 
     @property
     def verifier(self) -> str:
@@ -86,7 +124,12 @@ class ProgramConfig(Options):
     @property
     def is_judged_elsewhere(self) -> bool:
         """True if rewards do not come from the environment."""
-        return self.judge == PROGRAM_JUDGE or self.judge.startswith(VERIFIER_JUDGE)
+        return self.rewards_itself or self.judge.startswith(VERIFIER_JUDGE)
+
+    @property
+    def rewards_itself(self) -> bool:
+        """True if the program reports its reward."""
+        return bool(self.package) or self.judge == PROGRAM_JUDGE
 
     def template(self) -> list[str]:
         """Return the words of the command as they are written.
@@ -94,6 +137,9 @@ class ProgramConfig(Options):
         Raises:
             ValueError: A quote is not closed.
         """
+        if self.package:
+            words = self.source.words("play", _TASK)
+            return [word if word == _TASK else word.replace("{", "{{").replace("}", "}}") for word in words]
         return shlex.split(self.command)
 
     def words(self, values: Mapping[str, str]) -> list[str]:

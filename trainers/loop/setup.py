@@ -321,7 +321,7 @@ def require_own_sampler(config: TrainConfig, ranks: Ranks) -> None:
 
 
 def require_packages(config: TrainConfig) -> None:
-    """Raise if a package that the settings require is not installed.
+    """Raise if a package that the settings require is not installed, and let one with tasks list them.
 
     Raises:
         MissingExtra: The message names the package and the extra.
@@ -330,8 +330,10 @@ def require_packages(config: TrainConfig) -> None:
     require_attention(config.attention, chosen_device(config.device))
     if config.rollout.needs_vllm:
         require_vllm()
-    if config.agent.command:
-        require_asgi("the gateway of --agent.command")
+    if config.agent.is_used:
+        require_asgi("the gateway of agent programs")
+    if config.agent.package:
+        config.agent.source.write()
     if config.rollout.ray.workers:
         import_ray()
     if config.update.optimizer == "adamw_8bit":

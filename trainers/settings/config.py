@@ -190,11 +190,14 @@ class TrainConfig(Options):
             raise ConfigError(f"weights in {self.quantize} are not trained themselves: pass --lora-rank as well.")
 
     def _take_tasks(self) -> None:
-        """Take the tasks of a file as the environment, if there are some."""
-        if not self.agent.tasks:
+        """Take the tasks of a file or a package as the environment, if there are some."""
+        if not self.agent.task_file:
             return
         if self.env not in (DEFAULT_ENV, QUESTIONS):
-            raise ConfigError(f"tasks come from a file or from an environment: leave out --agent.tasks or {self.env}.")
+            raise ConfigError(
+                "tasks come from a file, a package or an environment: leave out --agent.tasks, --agent.package or "
+                f"{self.env}."
+            )
         object.__setattr__(self, "env", QUESTIONS)
         object.__setattr__(self, "env_options", self.agent.env_options)
 

@@ -49,7 +49,7 @@ def write_atomic(path: Path, content: bytes | str) -> None:
     temporary.replace(path)
 
 
-CACHES = ("alfworld", "search", "textworld")
+CACHES = ("alfworld", "search", "tasks", "textworld")
 """Parts of turngym whose cache folders may be deleted at any time; tokens of servers are no cache."""
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from turngym.agents.agent_program import FIELDS, PROGRAM_JUDGE, ProgramConfig
+from turngym.agents.agent_program import FIELDS, ProgramConfig
 from turngym.agents.core import Agent, Decision, EagerAgent, Request
 from turngym.agents.gateway.episode import GatewayEpisode
 from turngym.agents.gateway.limits import GatewayLimits, GatewayRules
@@ -84,7 +84,7 @@ class ProgramAgent(EagerAgent):
         self.config = config
         self._launcher = launcher
         self._read = read or str.strip
-        self._tasks = {task.id: task for task in read_tasks(config.tasks)} if config.tasks else {}
+        self._tasks = {task.id: task for task in read_tasks(config.task_file)} if config.task_file else {}
         self.played: dict[int, Play] = {}
         """Number of an episode -> what its program did; kept until :meth:`clear`."""
         self.on_settled: Callable[[int], None] = lambda number: None
@@ -111,7 +111,7 @@ class ProgramAgent(EagerAgent):
         task_id = str(request.info.get("columns", {}).get(TASK_COLUMN, ""))
         task_of_file = self._tasks.get(task_id)
         episode = self.gateway.open(number=number)
-        episode.rewards_itself = self.config.judge == PROGRAM_JUDGE
+        episode.rewards_itself = self.config.rewards_itself
         acted = partial(self._on_action, number)
         legal = request.info.get("legal_actions", ())
         world = World(request.instructions, request.observation, acted, legal)
@@ -218,9 +218,10 @@ class ProgramAgent(EagerAgent):
         last = tail.splitlines()[-1][:500] if tail else "it printed nothing"
         if status != 0 and not play.failed:
             play.failed = play.episode.detail if status is None else f"{play.episode.detail}: {last}"
-        if status and not play.episode.calls and not play.marks:
+        if status and not play.marks and (not play.episode.calls or play.episode.status == "fault"):
             if not self._has_worked:
-                raise ConfigError(f"the agent program ended with status {status} before it did anything: {last}")
+                when = "" if play.episode.calls else " before it did anything"
+                raise ConfigError(f"the agent program ended with status {status}{when}: {last}")
             return Decision("", fault=f"the agent program ended with status {status}: {last}")
         if status == 0 and self.config.answer != "post" and not play.has_answered:
             play.has_answered = self._has_worked = True
@@ -265,8 +266,8 @@ class ProgramAgent(EagerAgent):
         self.gateway.episodes.remove(play.episode)
 
     def details(self) -> dict[str, Any]:
-        """Return the command."""
-        return {"agent_command": self.config.command}
+        """Return the command, or the package whose tasks are played."""
+        return {"agent_command": self.config.command or self.config.package}
 
 
 @contextlib.contextmanager
@@ -283,7 +284,7 @@ def playing(
     Raises:
         ConfigError: There is no command.
     """
-    if not config.command:
+    if not config.is_used:
         raise ConfigError("agent programs need a command: pass --agent-command or agent.command.")
     with _launcher(config) as launcher, serving(gateway, path=launcher.socket) as url:
         agent = ProgramAgent(gateway, url, config, launcher, read)

@@ -12,7 +12,7 @@ QUICKSTART = (
     *("--evaluation.every", "20", "--evaluation.episodes", "300"),
 )
 """Its options: few demonstrations, so that the rest must be learnt from reward."""
-_OTHER_TASK = ("env", "game", "env-options", "data", "agent.tasks", "model", "preset")
+_OTHER_TASK = ("env", "game", "env-options", "data", "agent.tasks", "agent.package", "model", "preset")
 """Options that say on what to train, or which model: with one of them nothing of the quickstart is used."""
 
 

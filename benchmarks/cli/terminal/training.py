@@ -28,7 +28,7 @@ def shown_mode(folder: RunFolder, config: TrainConfig) -> str:
 
     Games and agent programs sample in another way when they are evaluated later.
     """
-    is_repeated = not any(is_game(member.config.env) for member in config.members) and not config.agent.command
+    is_repeated = not any(is_game(member.config.env) for member in config.members) and not config.agent.is_used
     return read_run(folder).mode or "greedy" if is_repeated else "greedy"
 
 
@@ -84,7 +84,8 @@ def result_as_json(folder: RunFolder, finished: bool) -> dict[str, Any]:
 def evaluation_commands(folder: RunFolder, config: TrainConfig, mode: str) -> list[str]:
     """Return the commands that evaluate the model of a run, one for each environment, as a shell reads them.
 
-    They play the tasks of the run's own last evaluation in the same way, so they find the same numbers.
+    They play the tasks of the run's own last evaluation in the same way, so they find the same numbers. For
+    tasks of a package the command serves the model, which the package then evaluates.
 
     Args:
         folder: Folder of the run.
@@ -98,6 +99,8 @@ def evaluation_commands(folder: RunFolder, config: TrainConfig, mode: str) -> li
 def _evaluation_command(folder: RunFolder, member: Member, mode: str, recorded: TrainConfig) -> str:
     """Return one of the commands; the model's folder has the options of one environment, the first."""
     config, model = member.config, f"hf:{folder.path / 'model'}"
+    if config.agent.package:
+        return shlex.join(["turngym", "serve-model", str(folder.path / "model")])
     is_recorded = config.env == recorded.env
     left_out = set(
         config.model_settings("trained").left_out if is_recorded else (*config.env_options, *config.wrappers)

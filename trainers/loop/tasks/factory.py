@@ -71,7 +71,7 @@ def _plain_task(needs: frozenset[Need], ranks: Ranks, config: TrainConfig) -> Ta
     if config.envs:
         require_mixable(config)
         return MixtureTask(config, partial(_plain_task, needs, ranks), ranks)
-    if config.agent.command:
+    if config.agent.is_used:
         from turngym.trainers.loop.tasks.agent_task import AgentTask  # imported only for agent programs
 
         return AgentTask(config, needs, ranks)
