@@ -239,7 +239,7 @@ def require_mixable(config: TrainConfig) -> None:
             "asynchronous rollouts and journals play one environment: leave out --rollout.schedule async and "
             "--rollout.journal, or all but one of --env."
         )
-    if config.agent.command:
+    if config.agent.is_used:
         raise ConfigError("agent programs play one environment: leave out --agent.command, or all but one of --env.")
     games = [member.config.self_play for member in config.members if is_game(member.config.env)]
     if len(games) > 1 and any(each.num_past or each.is_prioritised for each in games):
