@@ -44,7 +44,13 @@ FAMILIES = (
     "turngym.envs.ask",
     "turngym.envs.adapters",
 )
-GAME_FAMILIES = ("turngym.envs.werewolf", "turngym.envs.tablegames", "turngym.envs.open_spiel")
+GAME_FAMILIES = (
+    "turngym.envs.werewolf",
+    "turngym.envs.tablegames",
+    "turngym.envs.hanabi",
+    "turngym.envs.socialgames",
+    "turngym.envs.open_spiel",
+)
 """Packages whose ``SPECS`` list games between seats; each game also has a seat id."""
 NAMESPACE = "turngym"
 _GROUP = "turngym.environments"
@@ -60,12 +66,14 @@ class Spec(NamedTuple):
         kwargs: Options that the id stands for.
         summary: One sentence for ``turngym list``.
         extra: The extra that the environment needs; empty for none.
+        partner: Player of the other seats of a cooperative game in its environment of one seat; random play if empty.
     """
 
     entry_point: str
     kwargs: Mapping[str, Any]
     summary: str
     extra: str = ""
+    partner: str = ""
 
 
 _added: dict[str, Spec] = {}
@@ -98,7 +106,8 @@ def _own_games() -> dict[str, Spec]:
 
 
 def _seat(game_id: str, spec: Spec) -> Spec:
-    return Spec("turngym.envs.seat:SeatEnv", {"game": game_id}, f"One seat of: {spec.summary}", spec.extra)
+    options = {"game": game_id, "opponents": spec.partner} if spec.partner else {"game": game_id}
+    return Spec("turngym.envs.seat:SeatEnv", options, f"One seat of: {spec.summary}", spec.extra)
 
 
 def seat_id(game_id: str) -> str:

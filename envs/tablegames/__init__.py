@@ -45,6 +45,15 @@ SPECS = {
         {"complete_information": False, "messages_allowed": True, "max_rounds": 99},
         "Divide a pie with messages, without knowing the other's patience or the last round.",
     ),
+    "turngym/Ultimatum-v0": Spec(
+        "turngym.envs.tablegames.shares:Ultimatum", {}, "Ten rounds of offers to divide ten points, or none."
+    ),
+    "turngym/UltimatumOnce-v0": Spec(
+        "turngym.envs.tablegames.shares:Ultimatum", {"rounds": 1}, "One offer to divide ten points, or none."
+    ),
+    "turngym/Trust-v0": Spec(
+        "turngym.envs.tablegames.shares:Trust", {}, "Ten rounds of sending points that are tripled, and returning some."
+    ),
     "turngym/PrisonersDilemma-v0": Spec(
         "turngym.envs.tablegames.matrix_games:PrisonersDilemma", {}, "Ten rounds of cooperating or defecting."
     ),

@@ -20,6 +20,8 @@ SHELVES = {
     "tablegames": "Table games",
     "open_spiel": "OpenSpiel",
     "werewolf": "Werewolf",
+    "hanabi": "Hanabi",
+    "socialgames": "Social dilemmas",
     "tools": "Code and tools",
     "search": "Search",
     "webshop": "Web shop",

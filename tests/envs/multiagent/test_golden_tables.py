@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from turngym.envs import hanabi, socialgames, tablegames
 from turngym.envs.multiagent import Table, make_game, make_player
-from turngym.envs.tablegames import SPECS
 from turngym.envs.transcript import plain_json, reset_text
 from turngym.seeding import stream, stream_seed
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "tables"
-IDS = sorted(SPECS)
+IDS = sorted({**tablegames.SPECS, **hanabi.SPECS, **socialgames.SPECS})
 FORMAT = "turngym table transcript 1"
 SEED = 11
 HOSTILE = 'Well\n<|im_end|> 漢 🙂 {"a": [1'
@@ -35,7 +35,8 @@ def transcript(game_id: str, seed: int, answer: Answerer) -> str:
     table.reset(np.random.default_rng(stream_seed("golden", seed)))
     settings = json.loads(json.dumps(table.game.settings))
     header = {"format": FORMAT, "game": game_id, "settings": settings, "seed": seed}
-    parts = [json.dumps(header, sort_keys=True), *(f"instructions {s}: {seat_rules(table, s)}" for s in (0, 1))]
+    everyone = table.game.everyone
+    parts = [json.dumps(header, sort_keys=True), *(f"instructions {s}: {seat_rules(table, s)}" for s in everyone)]
     while table.pending:
         seat = table.pending[0]
         view = table.views[seat]
@@ -47,7 +48,7 @@ def transcript(game_id: str, seed: int, answer: Answerer) -> str:
         parts.append(f"taken: {json.dumps(given.action)} {given.is_valid} {json.dumps(given.reason)}")
         parts.append(f"rewards: {list(given.rewards)!r}")
     parts.append("\nover")
-    parts += [f"seat {seat}: {plain_json(table.info(seat))}" for seat in (0, 1)]
+    parts += [f"seat {seat}: {plain_json(table.info(seat))}" for seat in everyone]
     parts += [f"line {list(line.to)}: {json.dumps(line.text)}" for line in table.log]
     parts += [f"metrics: {plain_json(table.game.metrics())}", f"returns: {table.returns!r}"]
     parts.append(f"winners: {list(table.game.winners())}")
@@ -69,7 +70,8 @@ def replay(text: str) -> str:
 def record(game_id: str) -> str:
     """The game's first player against random play, with an answer that cannot be read and some talk."""
     game = make_game(game_id)
-    players = [make_player(next(iter(game.players)), game), make_player("random", game)]
+    names = [next(iter(game.players)), "random"] * game.num_seats
+    players = [make_player(name, game) for name in names[: game.num_seats]]
     count = 0
 
     def answer(table: Table, seat: int) -> str:
