@@ -35,6 +35,8 @@ class LSPOConfig(Options):
         updates: Updates of the weights in each iteration.
         decisions: Decisions in each update.
         beta: Scale of the log-ratios in the loss.
+        mass_coef: Weight of the squared change of the log-probability of all answers that are compared together.
+            Preferences leave it free, and answers that are none would take their place.
     """
 
     clusters: Positive = 2
@@ -45,6 +47,7 @@ class LSPOConfig(Options):
     updates: Natural = 50
     decisions: Positive = 16
     beta: Amount = 1.0
+    mass_coef: Amount = 1.0
 
 
 @LEARNERS.register("lspo")

@@ -210,8 +210,10 @@ class LspoLearner(Learner):
     ) -> Iterator[Tensor]:
         for place, logprobs in zip(part, self._scored(comparisons, part), strict=True):
             each = comparisons[place]
-            strategy = each.strategy.to(logprobs.device)
-            yield soft_preference_loss(logprobs, references[place], each.clusters, strategy, self._settings.beta)
+            strategy, reference = each.strategy.to(logprobs.device), references[place]
+            preference = soft_preference_loss(logprobs, reference, each.clusters, strategy, self._settings.beta)
+            lost = logprobs.logsumexp(0) - reference.logsumexp(0)
+            yield preference + self._settings.mass_coef * lost**2
 
     def _parts(self, comparisons: Sequence[Comparison], chosen: Sequence[int]) -> Iterator[list[int]]:
         """Yield comparisons whose answers go through the network together."""
