@@ -14,7 +14,8 @@ from turngym.envs.tools.harbor.files import Entry
 from turngym.envs.tools.repo.task import RepoTask
 from turngym.envs.tools.sandbox import Limits, Sandbox
 
-LIMITS = Limits(wall_seconds=2.0, memory_mib=256)
+LIMITS = Limits(wall_seconds=5.0, memory_mib=256)
+"""Limits of a batch of cases."""
 _PATH = re.compile(r"(?:[A-Za-z_]\w{0,63}/){1,4}[A-Za-z_]\w{0,63}\.py", re.ASCII)
 _BATCH = 8
 _LARGEST, _MOST = 2**18, 100

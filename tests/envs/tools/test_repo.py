@@ -102,13 +102,13 @@ def test_a_rendered_part_has_no_marks_left() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_tasks_are_many_and_fail_as_they_say(kind: str) -> None:
     found = set[str]()
-    for number, level in itertools.product(range(4), (1, 2, 3)):
+    for number, level in itertools.product(range(2), (1, 2, 3)):
         task = drawn_task(number, kind, level)
         assert task.failing and len(task.failing) < len(task.cases) and task.original
         assert len(task.files) <= 600 and sum(len(each.data) for each in task.files.values()) < 512 * 1024
         assert all(task.files[path].data.decode() != text for path, text in task.original.items())
         found.add(repr((task.goal, task.files)))
-    assert len(found) == 12
+    assert len(found) == 6
 
 
 @pytest.mark.parametrize("kind", KINDS)
