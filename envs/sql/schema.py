@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
@@ -64,12 +65,14 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
         Column(LEGACY, ("old_status", "old_state", "flag"), "TEXT", "Of an older program, often wrong: do not use it."),
     ),
 }
+_BY_KEY = {role: {each.key: each for each in columns} for role, columns in COLUMNS.items()}
 REFERENCES = {(PERSON, "place"): PLACE, (EVENT, "person"): PERSON, (EVENT, "thing"): THING}
 _SWAPS = ((THING, "price", "stock"), (EVENT, "amount", "rating"))
 """Columns that may have each other's name."""
 
 
-class Schema(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Schema:
     """A schema.
 
     Args:
@@ -77,22 +80,12 @@ class Schema(NamedTuple):
         domain: The domain.
         tables: Role -> name of the table.
         columns: Role -> key -> name, ``id`` first, in the order of the table.
-        ddl: Statements that create the tables.
-        listing: The list of tables, as agents read it.
-        texts: Name of a table -> its description, as agents read it.
-        inserts: Role -> statement that adds a row.
-        orders: Role -> puts a row with keys in the order of ``COLUMNS`` in the order of the table.
     """
 
     key: tuple[int, int, int]
     domain: Domain
     tables: Mapping[str, str]
     columns: Mapping[str, Mapping[str, str]]
-    ddl: tuple[str, ...]
-    listing: str
-    texts: Mapping[str, str]
-    inserts: Mapping[str, str]
-    orders: Mapping[str, Callable[[Row], Row]]
 
     def noun(self, role: str) -> str:
         """Return the singular for a row of a table."""
@@ -105,6 +98,59 @@ class Schema(NamedTuple):
     def role_of(self, table: str) -> str | None:
         """Return the role of a table by its name, None if there is no such table."""
         return next((role for role, name in self.tables.items() if name == table), None)
+
+    @cached_property
+    def ddl(self) -> tuple[str, ...]:
+        """Statements that create the tables."""
+        found = list[str]()
+        for role in ROLES:
+            defined = ["id INTEGER PRIMARY KEY"]
+            for key, name in self._named(role):
+                other = REFERENCES.get((role, key))
+                points = f" REFERENCES {self.tables[other]}(id)" if other else ""
+                defined.append(f"{name} {_BY_KEY[role][key].kind}{points}")
+            found.append(f"CREATE TABLE {self.tables[role]} ({', '.join(defined)})")
+        return tuple(found)
+
+    @cached_property
+    def listing(self) -> str:
+        """The list of tables, as agents read it."""
+        return "\n".join(f"{self.tables[role]}: one row for each {self.noun(role)}" for role in ROLES)
+
+    @cached_property
+    def texts(self) -> Mapping[str, str]:
+        """Name of a table -> its description, as agents read it."""
+        words, found = _words(self.domain), dict[str, str]()
+        for role in ROLES:
+            lines = [f"Table {self.tables[role]}:", "id INTEGER, key"]
+            for key, name in self._named(role):
+                kind, other = _BY_KEY[role][key].kind, REFERENCES.get((role, key))
+                missing = "" if "NOT NULL" in kind else ", may be NULL"
+                shown = f", refers to {self.tables[other]}.id" if other else ""
+                lines.append(f"{name} {kind.split()[0]}{missing}{shown}: {_BY_KEY[role][key].text.format(**words)}")
+            found[self.tables[role]] = "\n".join(lines)
+        return found
+
+    @cached_property
+    def inserts(self) -> Mapping[str, str]:
+        """Role -> statement that adds a row."""
+        return {
+            role: f"INSERT INTO {self.tables[role]} VALUES ({', '.join('?' * len(self.columns[role]))})"
+            for role in ROLES
+        }
+
+    @cached_property
+    def orders(self) -> Mapping[str, Callable[[Row], Row]]:
+        """Role -> puts a row with keys in the order of ``COLUMNS`` in the order of the table."""
+        found = dict[str, Callable[[Row], Row]]()
+        for role in ROLES:
+            places = {key: place for place, key in enumerate(["id", *_BY_KEY[role]])}
+            found[role] = itemgetter(*(places[key] for key in self.columns[role]))
+        return found
+
+    def _named(self, role: str) -> list[tuple[str, str]]:
+        """Return keys and names of the columns after the id."""
+        return list(self.columns[role].items())[1:]
 
 
 @lru_cache(maxsize=2048)
@@ -132,7 +178,7 @@ def schema_of(domain: int, variant: int, level: int) -> Schema:
         if dice.share() < (0.0, 0.25, 0.6)[level - 1]:
             names = columns[role]
             names[one], names[other] = names[other], names[one]
-    return _made((domain, variant, level), found, tables, columns)
+    return Schema((domain, variant, level), found, tables, columns)
 
 
 def _keys(dice: Dice, role: str, level: int) -> list[str]:
@@ -143,10 +189,9 @@ def _keys(dice: Dice, role: str, level: int) -> list[str]:
 
 def _named(domain: Domain, dice: Dice, role: str, keys: Sequence[str]) -> dict[str, str]:
     words = _words(domain)
-    by_key = {each.key: each for each in COLUMNS[role]}
     names = {"id": "id"}
     for key in keys:
-        options = [name.format(**words) for name in by_key[key].names]
+        options = [name.format(**words) for name in _BY_KEY[role][key].names]
         names[key] = dice.one([name for name in options if name not in names.values()])
     return names
 
@@ -156,27 +201,3 @@ def _words(domain: Domain) -> dict[str, str]:
     words |= {f"{role}s": plural for role, (_, plural) in domain.nouns.items()}
     lists = {"kinds": domain.kinds, "statuses": domain.statuses, "levels": domain.levels}
     return {**words, **{name: ", ".join(values) for name, values in lists.items()}, "amount": domain.amount}
-
-
-def _made(
-    key: tuple[int, int, int], domain: Domain, tables: Mapping[str, str], columns: Mapping[str, Mapping[str, str]]
-) -> Schema:
-    words = _words(domain)
-    ddl, texts, inserts, orders = list[str](), dict[str, str](), dict[str, str](), dict[str, Callable[[Row], Row]]()
-    for role in ROLES:
-        by_key = {each.key: each for each in COLUMNS[role]}
-        defined, described = ["id INTEGER PRIMARY KEY"], ["id INTEGER, key"]
-        for column, name in list(columns[role].items())[1:]:
-            kind, other = by_key[column].kind, REFERENCES.get((role, column))
-            points = f" REFERENCES {tables[other]}(id)" if other else ""
-            defined.append(f"{name} {kind}{points}")
-            missing = "" if "NOT NULL" in kind else ", may be NULL"
-            shown = f", refers to {tables[other]}.id" if other else ""
-            described.append(f"{name} {kind.split()[0]}{missing}{shown}: {by_key[column].text.format(**words)}")
-        ddl.append(f"CREATE TABLE {tables[role]} ({', '.join(defined)})")
-        texts[tables[role]] = "\n".join([f"Table {tables[role]}:", *described])
-        inserts[role] = f"INSERT INTO {tables[role]} VALUES ({', '.join('?' * len(columns[role]))})"
-        places = {column: place for place, column in enumerate(["id", *by_key])}
-        orders[role] = itemgetter(*(places[column] for column in columns[role]))
-    listing = "\n".join(f"{tables[role]}: one row for each {domain.nouns[role][0]}" for role in ROLES)
-    return Schema(key, domain, tables, columns, tuple(ddl), listing, texts, inserts, orders)
