@@ -27,7 +27,7 @@ def test_the_whole_test_split_of_faults_is_played() -> None:
     [
         "math-python",
         "code-repair",
-        *(pytest.param(name, marks=pytest.mark.integration) for name in ("service", "terminal", "repo")),
+        *(pytest.param(name, marks=pytest.mark.integration) for name in ("service", "terminal", "repo", "sql", "ask")),
     ],
 )
 def test_the_oracle_solves_the_suite_and_random_play_does_not(name: str) -> None:
