@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from turngym.agents.models.forward_pass import forward_arguments
 from turngym.errors import ConfigError, error_text
 from turngym.lazy import torch
 
@@ -67,6 +66,8 @@ def grouped_attention(network: PreTrainedModel) -> dict[str, bool]:
     Args:
         network: A causal language model; nothing is returned for one that cannot do so.
     """
+    from turngym.agents.models.forward_pass import forward_arguments  # imports torch, which settings do without
+
     is_sdpa = network.config._attn_implementation == "sdpa"
     if network.device.type != "cpu" or not is_sdpa or "kwargs" not in forward_arguments(type(network)):
         return {}
