@@ -9,7 +9,7 @@ import numpy as np
 
 from turngym.envs.ask.belief import DIGITS, Belief
 from turngym.envs.ask.intents import intents
-from turngym.envs.ask.problem import Kind, Problem, Sketch
+from turngym.envs.ask.problem import Kind, Problem, Sketch, plain
 from turngym.envs.ask.twenty import twenty
 from turngym.envs.core import MaxTurns, Outcome, Reward, TextEnv
 from turngym.envs.parsing.calls import cut, harmless
@@ -26,11 +26,12 @@ _NUMBERS = 2**40
 _LONGEST_PROBLEM, _LONGEST_NAME = 300, 100
 _RULES = """Find out what the user means: ask about one {what} in a turn, then guess. Answer with one of:
 ask {what_upper}
-guess NAME
+guess {name}
 {about}"""
 _TALK = "Find out what the user means: ask about one {what} in a turn, then guess. {about}"
 _ABOUT = "A guess ends the task: you get 1 if it is right, and pay {cost:g} for each question. You have {turns} turns."
 _WHAT = {"twenty": "property", "intent": "detail"}
+_NAME = {"twenty": "NAME", "intent": "VALUE, VALUE, ..."}
 
 
 def _tool(name: str, key: str, text: str) -> Tool:
@@ -49,12 +50,12 @@ class Ask(TextEnv[str]):
     ``kind="intent"`` they are the values of the details that a request leaves open, where one depends on another.
     Answers are exact. A guess ends the episode.
 
-    Each question costs ``cost``, and a right guess gives 1. ``info["columns"]`` holds exact numbers in bits, computed
-    from the posterior over the candidates: ``information_gain``, by which the last answer lowered the entropy;
-    ``expected_gain``, its expectation before the answer; ``best_gain``, the highest expectation of any question then;
-    and ``entropy`` now. With ``reward="dense"`` the change of the progress is added. Progress is the share of the
-    initial entropy that is gone. The expert asks the question with the highest expected gain, which is greedy and not
-    always optimal, until one candidate is left.
+    The reward is 1 for a right guess and ``-cost`` for a question; with ``reward="dense"`` the change of the progress
+    is added. Progress is the share of the initial entropy that is gone. ``info["columns"]`` holds exact numbers in
+    bits, computed from the posterior over the candidates: ``information_gain``, by which the last answer lowered the
+    entropy; ``expected_gain``, its expectation before the answer; ``best_gain``, the highest expectation of any
+    question then; and ``entropy`` now. The expert asks the question with the highest expected gain, which is greedy and
+    not always optimal, until one candidate is left.
 
     >>> env = Ask(kind="intent")
     >>> observation, info = env.reset(seed=0)
@@ -81,7 +82,7 @@ class Ask(TextEnv[str]):
     def setup(self) -> None:
         options, what = self.options, _WHAT[self.options.kind]
         about = _ABOUT.format(cost=options.cost, turns=self.max_turns)
-        self.instructions = _RULES.format(what=what, what_upper=what.upper(), about=about)
+        self.instructions = _RULES.format(what=what, what_upper=what.upper(), name=_NAME[options.kind], about=about)
         talk = _TALK.format(what=what, about=about)
         self.native_tools = ToolSet(tuple(each.schema for each in TOOLS.values()), talk)
         self._generator = np.random.default_rng(0)  # set to the start of a stream for every instance
@@ -150,11 +151,10 @@ class Ask(TextEnv[str]):
             kind, name = tool.name, str(next(iter(arguments.values())))
         else:
             kind, _, name = action.strip().partition(" ")
-        name = ", ".join(part.strip() for part in name.split(","))
-        if kind == ASK and name in self._problem.questions:
-            return kind, name, ""
-        if kind == GUESS and name in self._problem.places:
-            return kind, name, ""
+        kind = kind.lower()
+        known_names = {ASK: self._problem.asked_as, GUESS: self._problem.guessed_as}.get(kind, {})
+        if found := known_names.get(plain(name)):
+            return kind, found, ""
         known = {ASK: "ask about " + ", ".join(self._problem.questions), GUESS: "guess one of the candidates"}
         return "", "", known.get(kind, "write ask or guess, and a name")
 

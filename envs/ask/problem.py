@@ -34,9 +34,23 @@ class Problem:
     words: tuple[tuple[str, ...], ...]
 
     @cached_property
-    def places(self) -> dict[str, int]:
-        """Name of a candidate -> its place."""
-        return {name: place for place, name in enumerate(self.names)}
+    def guessed_as(self) -> dict[str, str]:
+        """Plain spelling of a candidate -> its name."""
+        return {plain(name): name for name in self.names}
+
+    @cached_property
+    def asked_as(self) -> dict[str, str]:
+        """Plain spelling of a question -> its name."""
+        return {plain(name): name for name in self.questions}
+
+
+def plain(name: str) -> str:
+    """Return a name in small letters, without commas and a final full stop.
+
+    >>> plain("Euro,brief,  year.")
+    'euro brief year'
+    """
+    return " ".join(name.lower().strip().removesuffix(".").replace(",", " ").split())
 
 
 class Sketch(NamedTuple):

@@ -24,11 +24,10 @@ _TRIES = 50
 class Hanabi(Game):
     """Cooperative game of hints: every seat sees the cards of the others, and all score together.
 
-    Every card that fits is worth 1 to all seats. The score is the number of cards in fireworks; with ``strict`` it is
-    0 if all lives are lost, and what was earned is taken back. A game that ends with lives and at least ``target``
-    points is a success of all seats. A seat
-    that forfeits loses the game for all. The anchor is everything that is on the table, in the hands of others, and
-    known of the own hand.
+    The reward is 1 for all seats for every card that fits. The score is the number of cards in fireworks; with
+    ``strict`` it is 0 if all lives are lost, and what was earned is taken back. A game that ends with lives and at
+    least ``target`` points is a success of all seats. A seat that forfeits loses the game for all. The anchor is
+    everything that is on the table, in the hands of others, and known of the own hand.
 
     >>> game = Hanabi(colours=2, ranks=2, hand_size=1)
     >>> game.begin(np.random.default_rng(0), {"deck": ["red 1", "red 2", "yellow 1", "red 1"]})

@@ -132,7 +132,9 @@ def test_every_candidate_can_be_told_from_the_others() -> None:
     for kind, make in KINDS.items():
         for level, fewest in ((1, 15), (2, 90), (3, 180)):
             problem = make(stream("ask", kind, level), level).build()
-            assert len({tuple(row) for row in problem.answers.tolist()}) == len(problem.names) == len(problem.places)
+            assert (
+                len({tuple(row) for row in problem.answers.tolist()}) == len(problem.names) == len(problem.guessed_as)
+            )
             assert all(name in problem.opening for name in problem.names[:3]) or kind == "intent"
             assert len(problem.names) >= fewest or kind == "intent"
             belief = Belief(problem)
@@ -188,6 +190,17 @@ def test_native_calls_are_the_same_actions() -> None:
     slot = env._problem.questions[0]
     assert env.step(write_call("ask", {"about": slot}))[0].startswith(f"{slot}: ")
     assert env.step(write_call("guess", {"name": env.hidden.replace(", ", ",")}))[0] == "Right."
+
+
+@pytest.mark.parametrize("said", ["guess {spaced}", "Guess {titled}.", "GUESS {spaced} .", "guess  {name}\n"])
+def test_a_guess_may_lack_commas_and_have_capitals_and_a_full_stop(said: str) -> None:
+    env = Ask(kind="intent")
+    env.reset(seed=0)
+    assert "guess VALUE, VALUE, ...\n" in env.instructions and "guess NAME\n" in Ask().instructions
+    name = env.hidden
+    env.step(f"Ask {env._problem.questions[0].upper()}.")
+    assert len(env.belief.asked) == 1
+    assert env.step(said.format(name=name, spaced=name.replace(",", ""), titled=name.title()))[0] == "Right."
 
 
 def test_a_question_asked_twice_tells_nothing_more() -> None:
