@@ -180,10 +180,7 @@ class Agent(ABC):
         Raises:
             ConfigError: This kind of agent cannot take over turns.
         """
-        raise ConfigError(
-            f"{type(self).__name__} cannot continue recorded episodes: define follow(), which notes a turn and "
-            "returns Decision(action, completion), or play whole episodes."
-        )
+        raise _cannot_follow(self)
 
     def forget(self, episode: int) -> None:  # noqa: B027
         """Forget an episode that has ended."""
@@ -230,3 +227,20 @@ class EagerAgent(Agent):
             self.abandon()
             raise
         return [found[id(request)] for request in requests]
+
+
+def require_follow(agent: Agent) -> None:
+    """Raise for an agent that cannot take over recorded turns.
+
+    Raises:
+        ConfigError: It defines no :meth:`Agent.follow`.
+    """
+    if type(agent).follow is Agent.follow:
+        raise _cannot_follow(agent)
+
+
+def _cannot_follow(agent: Agent) -> ConfigError:
+    return ConfigError(
+        f"{type(agent).__name__} cannot continue recorded episodes: define follow(), which notes a turn and "
+        "returns Decision(action, completion), or play whole episodes."
+    )

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from turngym.agents.core import Agent, EagerAgent
+from turngym.agents.core import Agent, EagerAgent, require_follow
 from turngym.agents.episodes.evaluate import evaluate as evaluate_env
 from turngym.agents.episodes.rollout import Schedule
 from turngym.agents.players import AgentSettings, make_agent, settings_for
@@ -110,6 +110,8 @@ def evaluate(
         raise ConfigError("resume continues with what a folder holds: pass the folder as out.")
     suite = _suite(target, episodes, options, wrappers, seed)
     player, name, made_with = _player(agent, seed, settings, made_with)
+    if isinstance(target, States):
+        require_follow(player)
     judge = make_verifier(verifier, made_with, player) if isinstance(verifier, str) and verifier else verifier
     asked = {"agent": name, "verifier": verifier if isinstance(verifier, str) else type(verifier).__name__}
     asked |= names or {}

@@ -46,7 +46,7 @@ class Ask(TextEnv[str]):
     """Find out what a user means with few questions: one of many things, or the open details of a request.
 
     The agent knows all candidates, how often each is meant, and what the answer to each question would be. With
-    ``kind="twenty"`` these are things in a table of properties, which they have, have not or have partly; with
+    ``kind="twenty"`` these are things in a table of properties, each true, false or partly true of it; with
     ``kind="intent"`` they are the values of the details that a request leaves open, where one depends on another.
     Answers are exact. A guess ends the episode.
 

@@ -152,13 +152,14 @@ def test_a_replay_that_differs_is_an_error_with_its_turn(base: Path, change: dic
         evaluate(recorded_states(f"{base}@3"), "random")
 
 
-def test_an_agent_that_cannot_take_over_turns_says_so(base: Path) -> None:
+def test_an_agent_that_cannot_take_over_turns_says_so_before_anything_is_written(base: Path, tmp_path: Path) -> None:
     class Silent(Agent):
         def act(self, requests: Sequence[Request]) -> list[Decision]:
             return [Decision("1") for _ in requests]
 
     with pytest.raises(ConfigError, match=r"Silent cannot continue recorded episodes: define follow\(\)"):
-        evaluate(recorded_states(f"{base}@1"), Silent())
+        evaluate(recorded_states(f"{base}@1"), Silent(), out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
