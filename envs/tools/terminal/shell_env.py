@@ -70,8 +70,8 @@ class ShellEnv(TextEnv[str], Generic[MadeT]):
         """Return the call in an action."""
 
     def use(self, call: Call) -> str:
-        """Return the observation of a call of another tool than the shell and ``submit``."""
-        raise NotImplementedError(call.tool)
+        """Return the observation of a call of another tool than the shell and ``submit``; here there are none."""
+        return f"There is no tool {call.tool!r}."
 
     def shown(self, ran: Ran) -> str:
         """Return what an agent sees of a command."""
