@@ -90,17 +90,19 @@ def _register_grouped() -> None:
         query: torch.Tensor,
         key: torch.Tensor,
         value: torch.Tensor,
-        mask: torch.Tensor | None,
+        attention_mask: torch.Tensor | None,
         *,
         scaling: float | None = None,
         **kwargs: Any,
     ) -> tuple[torch.Tensor, None]:
         is_special = any(kwargs.get(name) is not None for name in ("position_bias", "softcap"))
-        if not kwargs.pop(_GROUPED, False) or mask is None or query.shape[2] == 1 or is_special:
-            found: tuple[torch.Tensor, None] = plain(module, query, key, value, mask, scaling=scaling, **kwargs)
+        if not kwargs.pop(_GROUPED, False) or attention_mask is None or query.shape[2] == 1 or is_special:
+            found: tuple[torch.Tensor, None] = plain(
+                module, query, key, value, attention_mask, scaling=scaling, **kwargs
+            )
             return found
         attend = torch.nn.functional.scaled_dot_product_attention
-        output = attend(query, key, value, attn_mask=mask, scale=scaling, enable_gqa=True)
+        output = attend(query, key, value, attn_mask=attention_mask, scale=scaling, enable_gqa=True)
         return output.transpose(1, 2).contiguous(), None
 
     ALL_ATTENTION_FUNCTIONS["sdpa"] = attention

@@ -18,6 +18,7 @@ from turngym.envs.checks.rule import Rule
 from turngym.envs.checks.table import RULES, WORTH
 from turngym.errors import ConfigError, MissingExtra
 from turngym.storage.files import write_atomic
+from turngym.storage.folders import require_file
 from turngym.terminal.console import Console
 from turngym.terminal.output import print_json
 
@@ -70,6 +71,8 @@ def main(argv: Sequence[str]) -> int:
         raise ConfigError(f"--episodes must be at least 1, got {arguments.episodes}.")
     if arguments.players < 0:
         raise ConfigError(f"--players must be at least 0, got {arguments.players}.")
+    if arguments.out is not None:
+        require_file(arguments.out, "verdict.md")
     if arguments.env == "all":
         return _check_all(arguments, console)
     report = _check(arguments.env, arguments, console, is_one=True)

@@ -12,7 +12,7 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from turngym.benchmarks.cli.options.parsing import Pairs, key_values, make_text_env, parse
+from turngym.benchmarks.cli.options.parsing import Pairs, find_env, key_values, make_text_env, parse
 from turngym.envs.tools.harbor.files import Entry
 from turngym.errors import ConfigError
 from turngym.storage.folders import require_folder
@@ -46,14 +46,15 @@ def main(argv: Sequence[str]) -> int:
     if arguments.tasks < 1:
         raise ConfigError(f"--tasks must be at least 1, got {arguments.tasks}.")
     require_folder(arguments.out)
-    with closing(make_text_env(arguments.env, key_values(arguments.option, "--option"))) as env:
+    env_id = find_env(arguments.env)
+    with closing(make_text_env(env_id, key_values(arguments.option, "--option"))) as env:
         files_of = getattr(env.unwrapped, "harbor_files", None)
         if files_of is None:
             raise ConfigError(
-                f"{arguments.env} cannot be written as Harbor tasks: its judge needs the environment. "
+                f"{env_id} cannot be written as Harbor tasks: its judge needs the environment. "
                 "turngym/Terminal-v0 and turngym/CodeRepair-v0 can."
             )
-        name = arguments.env.rpartition("/")[2].partition("-v")[0].lower()
+        name = env_id.rpartition("/")[2].partition("-v")[0].lower()
         for seed in range(arguments.seed, arguments.seed + arguments.tasks):
             env.reset(seed=seed)
             write_folder(arguments.out / f"{name}-{seed}", files_of())

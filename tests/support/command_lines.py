@@ -28,6 +28,7 @@ LINES: Mapping[str, Mapping[str, str]] = {
     "eval": {"target": HANOI, "agent": "random", "episodes": "1", "option": "discs=2"},
     "verify": {"folder": EVALUATION, "replay": "0"},
     "export": {"folder": EVALUATION, "format": "inspect", "out": "log.json"},
+    "export-tasks": {"env": "turngym/CodeRepair-v0", "out": "tasks", "tasks": "1"},
     "rescore": {"folder": EVALUATION, "option": "max_turns=20"},
     "compare": {"first": EVALUATION, "second": EVALUATION},
     "view": {"path": EVALUATION, "out": "page.html"},

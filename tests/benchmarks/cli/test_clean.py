@@ -17,6 +17,7 @@ from turngym.storage.files import CACHES, cache_folder
 from turngym.system.locks import Holder
 
 ROOT = Path(__file__).parents[3]
+WHOLE = f"{len(CACHES) / 2:.1f} MB"
 MAKER = (
     "import sys\nfrom turngym.system.scratch import scratch_root\nprint(scratch_root(), flush=True)\nsys.stdin.read()"
 )
@@ -49,13 +50,13 @@ def test_nothing_is_deleted_without_yes(home: Path, capsys: pytest.CaptureFixtur
     assert main(["clean"]) == 0
     assert files(home) == before
     out = capsys.readouterr().out
-    assert out.count("0.5 MB") == len(CACHES) and "1.5 MB in all: `turngym clean --yes` deletes it" in out
+    assert out.count("0.5 MB") == len(CACHES) and f"{WHOLE} in all: `turngym clean --yes` deletes it" in out
 
 
 def test_caches_are_deleted_and_everything_else_stays(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["clean", "--yes"]) == 0
     assert files(home) == {"cache/turngym/tokens/file", "cache/turngym/own/file", "runs/first/metrics.jsonl"}
-    assert "deleted 1.5 MB" in capsys.readouterr().out
+    assert f"deleted {WHOLE}" in capsys.readouterr().out
     assert main(["clean", "--yes"]) == 0
     assert capsys.readouterr().out == "nothing to delete\n"
 

@@ -281,6 +281,11 @@ def test_a_run_from_the_command_line_says_where_its_report_lies(
     assert main(["train", "--resume", "--run-dir", str(folder)]) == 0, "a finished run finishes again"
 
 
+def state(process: Path) -> str:
+    """The letter of a process or thread of the kernel, such as T for one that is stopped."""
+    return (process / "stat").read_text().rpartition(")")[2].split()[0]
+
+
 def test_a_second_resume_in_a_run_folder_is_turned_away_and_writes_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -292,6 +297,8 @@ def test_a_second_resume_in_a_run_folder_is_turned_away_and_writes_nothing(
             assert first.poll() is None
             time.sleep(0.05)
         os.kill(first.pid, signal.SIGSTOP)
+        while not all(state(thread) == "T" for thread in Path(f"/proc/{first.pid}/task").iterdir()):
+            time.sleep(0.01)
         before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
         assert main(["train", "--resume", "--run-dir", str(run)]) == 2
         assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
