@@ -73,9 +73,9 @@ class NumberGame(Game):
 
     def instructions(self, seat: int) -> str:
         """Return the rules."""
-        rounds = "one round" if self.options.rounds == 1 else f"{self.options.rounds} rounds"
+        rounds = "one round:" if self.options.rounds == 1 else f"{self.options.rounds} rounds. In each,"
         return (
-            f"{self.num_seats} players, {rounds}. In each, every player names a whole number from 0 to {self.highest} "
+            f"{self.num_seats} players, {rounds} every player names a whole number from 0 to {self.highest} "
             f"at once, without seeing those of the others. {self.rules()}\n"
             f"Answer with a number in brackets, such as [{self.highest // 2}]."
         )

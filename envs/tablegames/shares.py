@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -88,13 +90,14 @@ class Shares(TwoSeats):
     def read(self, seat: int, text: str) -> str:
         """Return the action that an answer names."""
         legal = self.legal_actions(seat)
-        verbs = ("offer", "send", "return", "i offer", "i send", "i return", "i")
-        meanings = {form: each for each in legal for form in (each, *[f"{verb} {each}" for verb in verbs])}
+        shown = " or ".join(legal) if len(legal) == 2 else f"a number from {legal[0]} to {legal[-1]}"
         try:
-            return read_choice(text, meanings)
+            return read_choice(text, _forms(legal))
         except InvalidAction as error:
-            shown = " or ".join(legal) if len(legal) == 2 else f"a number from {legal[0]} to {legal[-1]}"
-            raise InvalidAction(f"{error.reason} Answer {shown}.", error.kind) from None
+            reason, kind = error.reason, error.kind
+        with suppress(InvalidAction):
+            reason, kind = f"{read_choice(text, _any_forms())} is not a legal action now.", "illegal"
+        raise InvalidAction(f"{reason} Answer {shown}.", kind)
 
     def commit(self, actions: Mapping[int, str]) -> Sequence[float]:
         """Take the number, or the reply and pay."""
@@ -155,6 +158,9 @@ class Ultimatum(Shares):
 
     Accepting every offer above 0 and offering 1 is an equilibrium, as is offering 0 and accepting everything.
 
+    The rewards are the payoffs of each round, the score is their mean, and the seat with the larger sum at the end
+    succeeds; with equal sums nobody does.
+
     >>> Ultimatum().paid("3", "accept"), Ultimatum().paid("3", "reject")
     ((7, 3), (0, 0))
     """
@@ -178,9 +184,9 @@ class Ultimatum(Shares):
         """Return the rules."""
         pool = self.options.pool
         return (
-            f"Two players, {_rounds(self.options.rounds)}. In each, one of them has {pool} points and offers the other "
-            "a part of them. If the other accepts, both keep what the offer gives them; if it rejects, both get "
-            "nothing. Then they change roles.\n"
+            f"Two players, {_in_rounds(self.options.rounds)} one of them has {pool} points and offers the other a part "
+            "of them. If the other accepts, both keep what the offer gives them; if it rejects, both get nothing."
+            f"{_change(self.options.rounds)}\n"
             f"Answer with a number from 0 to {pool} in brackets to offer, and with [accept] or [reject] to reply."
         )
 
@@ -214,6 +220,9 @@ class Trust(Shares):
 
     Sending and returning nothing is the equilibrium; both together earn most if all points are sent.
 
+    The rewards are the payoffs of each round, the score is their mean, and the seat with the larger sum at the end
+    succeeds; with equal sums nobody does.
+
     >>> Trust().paid("10", "15"), Trust().paid("0", "0")
     ((15, 15), (10, 0))
     """
@@ -237,9 +246,9 @@ class Trust(Shares):
         """Return the rules."""
         pool = self.options.pool
         return (
-            f"Two players, {_rounds(self.options.rounds)}. In each, one of them has {pool} points and sends the other "
-            "a part of them, which is tripled on the way. The other returns as much of it as it likes. Both keep what "
-            "they have then. Then they change roles.\n"
+            f"Two players, {_in_rounds(self.options.rounds)} one of them has {pool} points and sends the other a part "
+            "of them, which is tripled on the way. The other returns as much of it as it likes. Both keep what they "
+            f"have then.{_change(self.options.rounds)}\n"
             "Answer with a number in brackets, such as [3]."
         )
 
@@ -269,8 +278,24 @@ class Trust(Shares):
         return {"mean_sent": sent / max(1, len(self.history)), "returned": returned / max(1, 3 * sent)}
 
 
-def _rounds(count: int) -> str:
-    return "one round" if count == 1 else f"{count} rounds"
+def _forms(actions: Sequence[str]) -> dict[str, str]:
+    """Return simplified text -> action."""
+    verbs = ("offer", "send", "return", "i offer", "i send", "i return", "i")
+    return {form: each for each in actions for form in (each, *[f"{verb} {each}" for verb in verbs])}
+
+
+@cache
+def _any_forms() -> dict[str, str]:
+    """Return the forms of what may be an action at another time or of another game."""
+    return _forms((ACCEPT, REJECT, *map(str, range(1000))))
+
+
+def _in_rounds(count: int) -> str:
+    return "one round:" if count == 1 else f"{count} rounds. In each,"
+
+
+def _change(rounds: int) -> str:
+    return "" if rounds == 1 else " Then they change roles."
 
 
 class FairPlayer(Player):

@@ -7,12 +7,14 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import pytest
 from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, seed_test
 from table_play import at_random, decisions, match, seen_by, started
 
 from turngym.envs.multiagent import make_aec, make_game, make_parallel, make_player
 from turngym.envs.multiagent.equilibria import evaluate_policy, game_tree
+from turngym.envs.multiagent.game import InvalidAction
 from turngym.envs.multiagent.table import Table
 from turngym.envs.socialgames import SPECS
 from turngym.envs.socialgames.beauty_contest import BeautyContest
@@ -118,3 +120,25 @@ def test_both_views_pass_pettingzoos_tests(game_id: str) -> None:
         seed_test(lambda: make_aec(game_id), num_cycles=30)
         parallel_api_test(make_parallel(game_id), num_cycles=60)
         parallel_seed_test(lambda: make_parallel(game_id), num_cycles=30)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason", "kind"),
+    [
+        ("11", "11 is not a legal action now. Answer a number from 0 to 10.", "illegal"),
+        ("[accept]", "accept is not a legal action now. Answer a number from 0 to 10.", "illegal"),
+        ("hello", "No action was found in your answer. Answer a number from 0 to 10.", "unreadable"),
+    ],
+)
+def test_what_is_wrong_with_an_offer_is_said(answer: str, reason: str, kind: str) -> None:
+    game = make_game("turngym/Ultimatum-v0")
+    game.begin(np.random.default_rng(0), {})
+    with pytest.raises(InvalidAction) as caught:
+        game.read(0, answer)
+    assert (caught.value.reason, caught.value.kind) == (reason, kind)
+
+
+@pytest.mark.parametrize("name", ["Ultimatum", "Trust", "PublicGoods", "BeautyContest"])
+def test_rules_of_one_round_speak_of_one(name: str) -> None:
+    rules = make_game(f"turngym/{name}-v0", rounds=1).instructions(0)
+    assert "one round: " in rules and "In each" not in rules and "change roles" not in rules
