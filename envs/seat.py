@@ -10,14 +10,16 @@ import numpy as np
 
 from turngym.envs.core import Outcome, TextEnv
 from turngym.envs.instances import split_of
+from turngym.envs.multiagent.game import Game
 from turngym.envs.multiagent.hosted import HostedTable
+from turngym.envs.multiagent.lookup import class_at
 from turngym.envs.multiagent.players import PLAYERS, Player, make_player
 from turngym.envs.multiagent.registration import GAMES, game_class, game_refusal, make_game
 from turngym.envs.multiagent.table import SeatView, Table
 from turngym.envs.settings import worded
 from turngym.envs.validation import refuse_task
 from turngym.errors import ConfigError, nearest
-from turngym.options import OptionError, constructor_signature
+from turngym.options import OptionError, UnknownOption, constructor_signature
 from turngym.seeding import restart, stream_seed
 from turngym.types import JSONValue
 
@@ -73,7 +75,7 @@ class SeatEnv(TextEnv[str]):
         **options: Any,
     ) -> None:
         super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
-        self.game = make_game(game, **options)
+        self.game = self._game(game, options)
         self._hosted = HostedTable(Table(self.game, retries=retries, invalid_penalty=invalid_penalty))
         if not isinstance(seat, str):
             names = ", ".join([*self.game.seats, _ANY_SEAT])
@@ -89,6 +91,16 @@ class SeatEnv(TextEnv[str]):
         for number, name in enumerate(self.game.seats):
             if seat in (_ANY_SEAT, name):
                 self._seated(number)
+
+    def _game(self, game: str, options: Mapping[str, Any]) -> Game:
+        """Return the game; an unknown option may be meant for the game or for the seat."""
+        try:
+            return make_game(game, **options)
+        except UnknownOption as error:
+            kind = game_class(game) if game in GAMES else class_at(game, Game)  # type: ignore[type-abstract]
+            names = {*constructor_signature(type(self)).parameters, *constructor_signature(kind).parameters}
+            known = names - {"game", "env_id", "options", "positional"}
+            raise UnknownOption(error.option, nearest(error.option, known), self.env_id) from None
 
     @classmethod
     def refusal(cls, options: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> str:

@@ -35,6 +35,10 @@ PLAYED_EXTRAS = {"", "webshop", "babyai", "search"}
 NOT_PLAYED = {"GymnasiumText": 'turngym.make needs `inner="FrozenLake-v1"` or another id of Gymnasium.'}
 SEED = 1
 _MOST_TURNS = 6
+_SEAT_OPTIONS = (
+    "Ids of one seat also take `seat`, `role`, `opponents`, `retries`, `invalid_penalty` and `max_turns`: see "
+    "[options of a seat](../how-to/games.md#options-of-a-seat)."
+)
 _SMALLEST_PICTURE = 192
 
 
@@ -64,6 +68,8 @@ def page(family: Family) -> str:
     if words.rewards:
         parts += ["## Reward", words.rewards]
     parts += ["## Options", *_options(words)]
+    if family.is_game:
+        parts += [_SEAT_OPTIONS]
     if is_played(family):
         parts += ["## Example", *_example(family)]
     measured = list(_measured(family))

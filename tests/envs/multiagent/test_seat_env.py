@@ -213,3 +213,10 @@ def test_seats_play_in_our_vectors() -> None:
     _, infos = vector.reset(seed=[1, 1, 2])
     assert infos.rows[0]["anchor"] == infos.rows[1]["anchor"]
     vector.close()
+
+
+@pytest.mark.parametrize(("wrong", "right"), [("opponent", "opponents"), ("retry", "retries"), ("lifes", "lives")])
+def test_an_option_of_the_seat_or_of_the_game_is_suggested(wrong: str, right: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        SeatEnv("turngym/Hanabi-v0", env_id="turngym/HanabiSeat-v0", **{wrong: 1})  # type: ignore[arg-type]
+    assert str(caught.value) == f"turngym/HanabiSeat-v0 has no option {wrong!r}. Did you mean {right!r}?"
