@@ -91,8 +91,10 @@ def game_refusal(game_id: Any, options: Mapping[str, Any]) -> str:
 
 
 def game_class(game_id: str) -> type[Game]:
-    """Return the class of a registered game."""
-    kind: type[Game] = class_at(GAMES[game_id].entry_point, Game)  # type: ignore[type-abstract]  # the base of it
+    """Return the class of a game, registered or ``"module:Class"``."""
+    spec = GAMES.get(game_id)
+    place = game_id if spec is None else spec.entry_point
+    kind: type[Game] = class_at(place, Game)  # type: ignore[type-abstract]  # the base of it
     return kind
 
 

@@ -52,7 +52,10 @@ class LSPOConfig(Options):
 
 @LEARNERS.register("lspo")
 class LSPO(Algorithm[LSPOConfig]):
-    """Latent space policy optimisation; :class:`turngym.trainers.lspo.learner.LspoLearner` does the work."""
+    """Latent space policy optimisation for games of talk.
+
+    :class:`turngym.trainers.lspo.learner.LspoLearner` does the work.
+    """
 
     Config: ClassVar[type[LSPOConfig]] = LSPOConfig
 

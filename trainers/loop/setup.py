@@ -25,7 +25,8 @@ from turngym.agents.players.random import RandomAgent
 from turngym.agents.players.transformers import transformers_agent
 from turngym.agents.prompting.prompts import PromptBuilder
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
-from turngym.envs.multiagent.registration import is_game
+from turngym.envs.multiagent.game import Game
+from turngym.envs.multiagent.registration import game_class, is_game
 from turngym.envs.tools.questions.reading import read_set
 from turngym.envs.vector import TextVectorEnv, make_vec
 from turngym.envs.vector.backends.remote.ray_session import import_ray
@@ -116,11 +117,21 @@ def _check_kind(config: TrainConfig, algorithm: Algorithm[object]) -> None:
             "are played from deal to end. Take a method without snapshots, such as grpo or mappo, or an environment "
             "with one agent."
         )
-    if algorithm.needs & {Need.JOINT_VIEWS, Need.SITUATIONS} and not is_game(config.env):
+    if Need.SITUATIONS in algorithm.needs and not _has_speech(config.env):
+        raise ConfigError(
+            f"{config.algorithm} trains what players say to each other, and nobody speaks in {config.env}: train on a "
+            "game of talk such as turngym/Werewolf-v0, or take another method."
+        )
+    if Need.JOINT_VIEWS in algorithm.needs and not is_game(config.env):
         raise ConfigError(
             f"{config.algorithm} needs what all seats of a game know, and {config.env} has one agent: train on a game "
             "such as turngym/KuhnPoker-v0, or take ppo."
         )
+
+
+def _has_speech(env: str) -> bool:
+    """Return whether an environment is a game whose seats say something that others read."""
+    return is_game(env) and game_class(env).is_speech is not Game.is_speech
 
 
 def _check_teacher(config: TrainConfig, algorithm: Algorithm[object]) -> None:

@@ -90,7 +90,7 @@ class LspoLearner(Learner):
         """Solve the abstract game of the recorded speeches and train towards its solution; returns metrics.
 
         Raises:
-            ConfigError: Nobody has said anything.
+            ConfigError: The policy has said nothing legal.
         """
         recorded = list(_recorded(trajectories))
         talks = self._talks(recorded, iteration)
@@ -118,9 +118,12 @@ class LspoLearner(Learner):
             if each.situation.is_speech:
                 said.setdefault(each.role, {}).setdefault(each.seat, set()).add(each.situation.action)
         if not said:
+            rollout = self.run.rollout
             raise ConfigError(
-                f"nobody has said anything legal in {self.run.env}, and {self.run.algorithm} trains speech: take a "
-                "game with talk, such as turngym/Werewolf-v0, or another method."
+                f"{self.run.algorithm} trains speeches, and the policy has said nothing legal in the "
+                f"{rollout.groups * rollout.group_size} games of iteration {iteration + 1}: start a new run with "
+                "more --warmup.demonstrations or --warmup.epochs, or with a larger --rollout.max-new-tokens (here "
+                f"{rollout.max_new_tokens})."
             )
         settings, found = self._settings, {}
         clusters = min(settings.clusters + iteration, settings.most_clusters)

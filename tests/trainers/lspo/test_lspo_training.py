@@ -19,7 +19,7 @@ from turngym.benchmarks.cli.train import parse_train
 from turngym.envs.multiagent import make_game
 from turngym.envs.multiagent.equilibria import evaluate_policy, game_tree
 from turngym.envs.tablegames.boast import BELIEFS, BOASTS, CHALLENGES, MODEST, Boast
-from turngym.errors import ConfigError
+from turngym.errors import ConfigError, RunStopped
 from turngym.trainers.algorithms import build
 from turngym.trainers.core.update_config import UpdateConfig
 from turngym.trainers.loop.job import train
@@ -134,18 +134,19 @@ def test_a_run_that_stopped_continues_to_the_same_numbers(whole: Path, tmp_path:
 
 
 def test_wrong_uses_are_refused_before_anything_is_played(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="lspo needs what all seats of a game know, and turngym/Sokoban-v0 has one"):
-        build_algorithm(TrainConfig(algorithm="lspo"))
+    for env in ("turngym/FrozenLake-v0", "turngym/KuhnPoker-v0"):
+        with pytest.raises(ConfigError, match=f"nobody speaks in {env}: train on a game of talk such as turngym/Were"):
+            build_algorithm(TrainConfig(env=env, env_options={}, algorithm="lspo"))
     with pytest.raises(ConfigError, match="lspo has no loss that a modifier could change, got 'lspo\\+epo'"):
         build("lspo+epo")
     with pytest.raises(ConfigError, match="clusters must be a whole number of at least 1"):
         build("lspo", {"lspo": {"clusters": 0}})
 
 
-def test_a_game_without_talk_is_refused(tmp_path: Path) -> None:
-    warmup = replace(SMALL.warmup, demonstrations=4, epochs=1)
-    config = replace(SMALL, env="turngym/KuhnPoker-v0", warmup=warmup)
-    with pytest.raises(Exception, match="nobody has said anything legal in turngym/KuhnPoker-v0"):
+def test_a_policy_that_says_nothing_legal_is_to_be_warmed_up_longer(tmp_path: Path) -> None:
+    rollout = replace(SMALL.rollout, max_new_tokens=1)
+    config = replace(SMALL, warmup=replace(SMALL.warmup, demonstrations=4, epochs=1), rollout=rollout)
+    with pytest.raises(RunStopped, match=r"nothing legal in the 24 games of iteration 1: .*-tokens \(here 1\)"):
         train(config, tmp_path / "run")
 
 
