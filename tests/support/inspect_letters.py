@@ -48,3 +48,10 @@ def letters(log: str = "", kind: str = "number") -> Task:
     samples = [Sample(input=f"Say something, {number}.", target="", id=f"s{number}") for number in range(2)]
     samples.append(Sample(input=[ChatMessageUser(content="Say anything.")], target="", id=7))
     return Task(dataset=MemoryDataset(samples), solver=[generate(), again()], scorer=even(log, kind))
+
+
+@task  # type: ignore[untyped-decorator]
+def patterns(log: str = "") -> Task:
+    """Return samples without calls, whose ids are patterns that fit one another."""
+    samples = [Sample(input="Say something.", target="", id=id) for id in ("q1", "q?", "a[1]", "patterns:q1")]
+    return Task(dataset=MemoryDataset(samples), solver=[], scorer=even(log, "number"))

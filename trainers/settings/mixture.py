@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from turngym.arithmetic import float_sum
 from turngym.errors import ConfigError, nearest
 from turngym.options import OptionError
 
@@ -117,7 +118,7 @@ def _require_weights(envs: Sequence[str], weights: Sequence[float]) -> None:
         raise OptionError("weights", f"must be one for each of the {len(envs)} environments, got {len(weights)}.")
     if wrong := [weight for weight in weights if not math.isfinite(weight) or weight < 0]:
         raise OptionError("weights", f"must be finite and at least 0, got {wrong[0]:g}.")
-    if weights and not 0 < math.fsum(weights) < math.inf:
+    if weights and not 0 < float_sum(weights) < math.inf:
         raise OptionError("weights", "must have a positive, finite sum: with 0 an environment is evaluated only.")
 
 

@@ -26,6 +26,7 @@ def play(name: str, task: str, options: dict[str, Any], model: Mapping[str, str]
     found = _task(name, options)
     for place, sample in enumerate(found.dataset, 1):
         sample.id = _id(sample, place)
+    found.dataset = found.dataset.filter(lambda sample: sample.id == task)  # sample_id=[task] takes a pattern
     from inspect_ai import eval as evaluate
     from inspect_ai.model import get_model
 
@@ -35,7 +36,6 @@ def play(name: str, task: str, options: dict[str, Any], model: Mapping[str, str]
     (log,) = evaluate(
         found,
         model=served,
-        sample_id=[task],
         epochs=1,
         fail_on_error=True,
         retry_on_error=0,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
+import subprocess
 import sys
 from pathlib import Path
 
@@ -55,6 +56,27 @@ def test_two_iterations_are_trained_on_the_scores_of_the_package(
         assert record["rollout/reward_sum"] == pytest.approx(math.fsum(scores[2 * number : 2 * number + 2]) / 2)
         assert abs(record["train/logprob_gap"]) < 1e-4, "the tokens are the sampled ones"
         assert record["rollout/gateway_share_reencoded"] == 0
+
+
+PLAY_ALL = """
+import sys
+from inspect_ai import model as models
+from turngym.agents.task_packages.base import inspect_tasks
+mock = models.get_model("mockllm/model")
+models.get_model = lambda *_, **__: mock
+name, log, folder = sys.argv[1:]
+for id, _ in inspect_tasks.tasks(name, {"log": log}):
+    inspect_tasks.play(name, id, {"log": log}, {"name": "x", "base_url": "", "api_key": "", "folder": folder})
+"""
+
+
+@INSPECT
+def test_a_sample_is_played_by_its_whole_id(tmp_path: Path) -> None:
+    log = tmp_path / "scores.txt"
+    words = [f"{SUPPORT}/inspect_letters.py@patterns", str(log), str(tmp_path)]
+    subprocess.run([sys.executable, "-c", PLAY_ALL, *words], check=True)
+    played = [line.partition(" ")[0] for line in log.read_text().splitlines()]
+    assert played == ["q1", "q?", "a[1]", "patterns:q1"]
 
 
 def _values(lines: list[str]) -> list[str]:

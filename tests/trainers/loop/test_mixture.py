@@ -178,6 +178,7 @@ def test_the_command_line_files_and_python_give_the_same_settings(tmp_path: Path
         ([LINE, GUESS, "--weights", "1", "-1"], "must be finite and at least 0, got -1"),
         ([LINE, GUESS, "--weights", "1", "nan"], "weights of the run must be a list, each a number, got (1.0, nan)"),
         ([LINE, GUESS, "--weights", "0", "0"], "must have a positive, finite sum"),
+        ([LINE, GUESS, "--weights", "1e308", "1e308"], "must have a positive, finite sum"),
         ([LINE, LINE], "must be different, got turngym/NumberLine-v0 twice"),
         ([LINE, "turngym/GuessTheNumbr-v0"], "GuessTheNumber"),
         ([LINE, "--weights", "1"], "weights of the run is for several environments"),
