@@ -5,10 +5,14 @@ A package is one file here that registers a :class:`TaskPackage`, and one in ``b
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import os
+import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +24,8 @@ from turngym.text import printable
 
 _ENTRY = Path(__file__).parent / "base" / "entry.py"
 _LIST_SECONDS = 600.0
+_MOST_ERRORS = 100_000
+"""Bytes at the end of the errors that are read."""
 _MISSING, _MARK = 3, "turngym: "
 """Exit status of the entry where the package is not installed, and beginning of the line that says what is wrong."""
 
@@ -99,22 +105,41 @@ class Source(NamedTuple):
             ConfigError: There is no such interpreter, or no such tasks.
         """
         found = scratch_root() / self.file.name
-        try:
-            done = subprocess.run(
-                self.words("list", str(found)), stdin=subprocess.DEVNULL, capture_output=True, timeout=_LIST_SECONDS
-            )
-        except OSError as error:
-            raise ConfigError(
-                f"the interpreter {self.python!r} cannot be started ({error.strerror}): pass the path of a Python "
-                "that has the package, such as VENV/bin/python."
-            ) from error
-        except subprocess.TimeoutExpired as error:
-            raise ConfigError(f"{self.name} was not listed in {_LIST_SECONDS:g} seconds.") from error
-        if done.returncode:
-            raise self._refused(done.returncode, printable(done.stderr.decode("utf8", "replace").strip(), keep="\n"))
+        status, said = self._listed(found)
+        if status:
+            raise self._refused(status, printable(said.strip(), keep="\n"))
         self.file.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(self.file, found.read_text("utf8"))
         found.unlink()
+
+    def _listed(self, found: Path) -> tuple[int, str]:
+        """Return exit status and errors of the process that lists the tasks; what it has started ends with it."""
+        words = self.words("list", str(found))
+        with tempfile.TemporaryFile() as errors:  # unlike a pipe, nothing that it leaves behind holds this up
+            try:
+                process = subprocess.Popen(
+                    words,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=errors,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise ConfigError(
+                    f"the interpreter {self.python!r} cannot be started ({error.strerror}): pass the path of a Python "
+                    "that has the package, such as VENV/bin/python."
+                ) from error
+            try:
+                status = process.wait(_LIST_SECONDS)
+            except subprocess.TimeoutExpired as error:
+                raise ConfigError(f"{self.name} was not listed in {_LIST_SECONDS:g} seconds.") from error
+            finally:
+                with contextlib.suppress(OSError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            size = errors.seek(0, os.SEEK_END)
+            errors.seek(max(size - _MOST_ERRORS, 0))
+            return status, errors.read().decode("utf8", "replace")
 
     def _refused(self, status: int, said: str) -> Exception:
         lines = [line.removeprefix(_MARK) for line in said.splitlines() if line.startswith(_MARK)]

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import time
 import urllib.request
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,6 +19,8 @@ def tasks(name: str, options: dict[str, Any]) -> Iterator[tuple[str, str]]:
         raise ModuleNotFoundError(f"No module named {PACKAGE!r}", name=PACKAGE)
     if name == "unknown":
         raise SystemExit("there is no set 'unknown'; the sets are: letters.")
+    if name == "background":
+        subprocess.Popen(["sleep", "600"])
     for number in range(int(options.get("count", 3))):
         yield f"t{number}", f"Say something, {number}"
 
@@ -27,6 +33,12 @@ def play(name: str, task: str, options: dict[str, Any], model: Mapping[str, str]
         said = json.loads(response.read())["choices"][0]["message"]["content"]
     if options.get("score") == "none":
         raise SystemExit("the scorer of letters gives 'maybe', and a reward is a number.")
+    if options.get("score") == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if options.get("score") == "late":
+        time.sleep(600)
+    if options.get("score") == "exit":
+        os._exit(0)
     if options.get("score") == "nan":
         return float("nan")
     return score(said)

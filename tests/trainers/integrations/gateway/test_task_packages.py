@@ -32,8 +32,8 @@ def letters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-def config(package: str = "letters:even", *options: str) -> TrainConfig:
-    agent = ProgramConfig(package=package, package_options=options)
+def config(package: str = "letters:even", *options: str, seconds: float = 300.0) -> TrainConfig:
+    agent = ProgramConfig(package=package, package_options=options, seconds=seconds)
     return TrainConfig(agent=agent, rollout=RolloutConfig(groups=1, group_size=2, max_new_tokens=4))
 
 
@@ -65,6 +65,20 @@ def test_a_score_that_is_not_finite_is_a_fault_and_a_set_without_scores_an_error
     assert "a reward is a finite number" in played.fault and [turn.reward for turn in played.turns] == [0.0]
     with pytest.raises(ConfigError, match="ended with status 2: the scorer of letters gives 'maybe'"):
         play(config("letters:even", "score=none"), 1)
+
+
+@pytest.mark.parametrize(
+    ("score", "said"), [("killed", "ended with status -9"), ("exit", "ended with status 0"), ("late", "out of time")]
+)
+def test_a_package_that_ends_without_a_score_is_a_fault(score: str, said: str) -> None:
+    (played,) = play(config("letters:even", f"score={score}", seconds=2.0 if score == "late" else 300.0), 1)
+    assert said in played.fault and "gave no score" in played.fault
+
+
+def test_a_process_that_a_package_leaves_holds_nothing_up() -> None:
+    run = config("letters:background", "count=2")
+    require_packages(run)
+    assert len(read_tasks(run.agent.task_file)) == 2
 
 
 @pytest.mark.parametrize(
