@@ -113,6 +113,7 @@ def numbers(folder: Path) -> list[dict[str, Any]]:
 def test_a_run_leaves_metrics_report_model_and_the_solution(whole: Path) -> None:
     records = numbers(whole)
     assert all(record["loss/preferences"] > 0 and record["train/grad_norm"] > 0 for record in records)
+    assert all(record["lspo/information_sets"] > 0 and record["lspo/speeches"] >= 2 for record in records)
     assert all(record["lspo/comparisons"] > 0 and record["lspo/strategies"] >= 2 for record in records)
     assert records[-1]["train/updates"] == 8 and (whole / "model" / "config.json").exists()
     state = json.loads((whole / "checkpoints" / "000002" / "state.json").read_text("utf8"))["algorithm"]
