@@ -3,16 +3,15 @@
 Statements run in this process, in a database in memory. SQLite has no way to files, programs or other databases but
 those that its authorizer is asked about, and the authorizer knows only what these tasks need: reading and, in updates,
 changing the rows of their own tables, and functions whose results depend on their arguments alone. Time is bounded by
-a number of instructions, memory by the lengths of values, the number of pages and again the instructions; how often a
-statement may use its WITH parts is bounded before SQLite reads it, because expanding them is not counted. What remains
-is a fault of SQLite itself: where that matters, run the whole program in a container.
+a number of instructions, memory by the lengths of values and results, the number of pages and again the instructions;
+how large a statement may become is bounded before SQLite reads it, because expanding its selects is not counted. What
+remains is a fault of SQLite itself: where that matters, run the whole program in a container.
 
 Every bound is a count and none a time, so that equal statements have equal results on a busy machine too.
 """
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -21,6 +20,7 @@ from turngym.envs.parsing.calls import cut, harmless
 from turngym.envs.sql.contents import Rows
 from turngym.envs.sql.dates import DATES, DateError
 from turngym.envs.sql.domains import ROLES
+from turngym.envs.sql.expansion import is_too_large
 from turngym.envs.sql.schema import Row, Schema
 
 LONGEST_STATEMENT = 4000
@@ -28,7 +28,8 @@ MOST_ROWS = 2000
 """Rows of a result that are read; with more, a statement fails."""
 _TICK, _TICKS = 1000, 400
 """Instructions between two looks at the budget, and the number of looks."""
-_MOST_USES = 64
+_MOST_BYTES, _NUMBER_BYTES = 1_000_000, 8
+"""Size of a result that is read, and of each number in it."""
 _PAGES = 256
 # fmt: off
 FUNCTIONS = frozenset((
@@ -40,7 +41,7 @@ FUNCTIONS = frozenset((
 """Functions that statements may call."""
 _LIMITS: Mapping[str, int] = {
     "LENGTH": 2000, "SQL_LENGTH": LONGEST_STATEMENT * 4, "COLUMN": 64, "EXPR_DEPTH": 60, "COMPOUND_SELECT": 12,
-    "VDBE_OP": 25_000, "FUNCTION_ARG": 16, "ATTACHED": 0, "LIKE_PATTERN_LENGTH": 100, "VARIABLE_NUMBER": 64,
+    "VDBE_OP": 25_000, "FUNCTION_ARG": 16, "ATTACHED": 0, "LIKE_PATTERN_LENGTH": 24, "VARIABLE_NUMBER": 64,
     "TRIGGER_DEPTH": 1, "WORKER_THREADS": 0,
 }
 # fmt: on
@@ -49,12 +50,8 @@ _READS = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE)
 _WRITES = (sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE)
 _PRAGMAS = ("table_info", "foreign_key_list")
 _CATALOGUE = ("sqlite_master", "sqlite_schema")
-_TOKEN = re.compile(
-    r"""--[^\n]*|/\*.*?(?:\*/|\Z)|'(?:[^']|'')*(?:'|\Z)|"(?:[^"]|"")*(?:"|\Z)|`[^`]*(?:`|\Z)|\[[^]]*(?:\]|\Z)"""
-    r"""|[^\W\d][\w$]*|\d[\w.]*|\s+|.""",
-    re.DOTALL,
-)
 _LONGEST_ERROR = 300
+_TOO_LARGE = "it is too large: use fewer selects inside selects, or fewer columns of them"
 Content: TypeAlias = Mapping[str, Sequence[Row]]
 """Role -> all rows, by id."""
 
@@ -152,15 +149,22 @@ class Database:
             found = self._fetched(text)
         except (sqlite3.Error, sqlite3.Warning, OverflowError) as error:
             found = Ran(problem=self._told(error))
+        except MemoryError:  # SQLite gives this for too many instructions, too
+            found = Ran(problem=_TOO_LARGE)
         return self._ended(found) if may_write else found
 
     def _fetched(self, text: str) -> Ran:
         before = self._link.total_changes
         cursor = self._link.execute(text)
-        rows = cursor.fetchmany(MOST_ROWS + 1)
-        cursor.close()
-        if len(rows) > MOST_ROWS:
-            return Ran(problem=f"the result has more than {MOST_ROWS} rows")
+        rows, left = list[Row](), _MOST_BYTES
+        for row in cursor:
+            rows.append(row)
+            left -= sum(len(each) if isinstance(each, str | bytes) else _NUMBER_BYTES for each in row)
+            if left < 0 or len(rows) > MOST_ROWS:
+                cursor.close()
+                return Ran(
+                    problem="the result is too large" if left < 0 else f"the result has more than {MOST_ROWS} rows"
+                )
         columns = tuple(str(each[0]) for each in cursor.description or ())
         return Ran(columns, rows, self._link.total_changes - before, self._is_write)
 
@@ -243,52 +247,14 @@ def problem_with(text: str) -> str:
     >>> problem_with("SELECT 1")
     ''
     >>> problem_with("WITH a AS (SELECT 1), b AS (SELECT * FROM a, a, a), c AS (SELECT * FROM b, b, b) SELECT * FROM " +
-    ...     ", ".join("c" * 9))
-    'it uses its WITH parts too often'
+    ...     ", ".join("c" * 99))
+    'it is too large: use fewer selects inside selects, or fewer columns of them'
     """
     if not text or "\0" in text:
         return "it is empty, or has a NUL"
     if len(text) > LONGEST_STATEMENT:
         return f"it has more than {LONGEST_STATEMENT} characters"
-    return "it uses its WITH parts too often" if _uses(text) > _MOST_USES else ""
-
-
-def _uses(text: str) -> int:
-    """Return how often the parts of WITH clauses may be expanded, at most."""
-    if "with" not in text.lower():
-        return 1
-    tokens = [each for each in map(_plain, _TOKEN.findall(text)) if each]
-    counts: dict[str, int] = {}
-    for each in tokens:
-        counts[each] = counts.get(each, 0) + 1
-    uses = 1
-    for name in set(_defined(tokens)):
-        uses *= max(1, counts[name] - 1)
-    return uses
-
-
-def _plain(token: str) -> str:
-    """Return a token in small letters and without quotes, empty for spaces and comments."""
-    if token.isspace() or token.startswith(("--", "/*")):
-        return ""
-    is_quoted = len(token) > 1 and token[0] in "'\"`["
-    return (token[1:-1].replace(token[0] * 2, token[0]) if is_quoted else token).lower()
-
-
-def _defined(tokens: Sequence[str]) -> list[str]:
-    """Return the names before ``AS (``, and before the list of columns that may come in between."""
-    found = list[str]()
-    for place, token in enumerate(tokens):
-        if token != "as" or tokens[place + 1 : place + 2] not in (["("], ["not"], ["materialized"]) or not place:
-            continue
-        before = place - 1
-        if tokens[before] == ")":
-            while before > 0 and tokens[before] != "(":
-                before -= 1
-            before -= 1
-        if before >= 0:
-            found.append(tokens[before])
-    return found
+    return _TOO_LARGE if is_too_large(text) else ""
 
 
 def literal(value: Any) -> str:

@@ -24,6 +24,8 @@ from turngym.types import JSONValue
 _NUMBERS = 2**40
 _SHOWN = PATTERNS // 2
 """Patterns of contents that are shown; as many others are hidden."""
+_MOST_CHANGES = 8
+"""Statements of a change: each is run on every hidden database, too."""
 _CHANGING = (calls.SQL, calls.ROLLBACK, calls.ASK)
 """Calls after which the progress of a change may be another."""
 _RULES = """Answer a question about a SQLite database, or make a change in it. You may think first; then write one of:
@@ -150,6 +152,8 @@ class Sql(TextEnv[str]):
             return f"There is no table {call.content[:60]!r}."
         if call.tool == calls.ROLLBACK and not self._task.is_update:
             return "There is nothing to undo: the task is a question."
+        if call.tool == calls.SQL and len(self._changes) >= _MOST_CHANGES:
+            return f"A change has at most {_MOST_CHANGES} statements: submit yours, or undo them with rollback."
         return ""
 
     def _perform(self, call: Call) -> None:

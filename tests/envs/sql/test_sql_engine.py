@@ -1,13 +1,16 @@
 """Statements of models: within limits, without side effects, and with results that depend on nothing else."""
 
+import itertools
 import sqlite3
 import tracemalloc
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from turngym.envs.sql.contents import rows_of
 from turngym.envs.sql.engine import FUNCTIONS, MOST_ROWS, Database
+from turngym.envs.sql.expansion import is_too_large
 from turngym.envs.sql.schema import schema_of
 
 
@@ -71,6 +74,11 @@ def test_statements_without_end_are_stopped_in_bounded_memory(database: Database
         ("SELECT CURRENT_DATE", "current_date is not available"),
         ("SELECT date('now')", "a date function was given"),
         ("SELECT date('n' || 'ow')", "a date function was given"),
+        ("SELECT date(x'6e6f77')", "a date function was given"),
+        ("SELECT date(cast(x'6e6f7700' as text))", "a date function was given"),
+        ("SELECT date('now\n')", "a date function was given"),
+        ("SELECT date('2024-01-01', x'7574632020')", "a date function was given"),
+        ("SELECT strftime(x'2559', '2024-01-01')", "a date function was given"),
         ("SELECT date()", "a date function was given"),
         ("SELECT strftime('%Y')", "a date function was given"),
         ("SELECT date('2024-01-01', 'localtime')", "a date function was given"),
@@ -110,6 +118,11 @@ def test_what_is_not_needed_is_refused(database: Database, statement: str, messa
     [
         ("SELECT strftime('%Y-%m', '2024-03-05'), date('2024-02-28', '+1 day')", ("2024-03", "2024-02-29")),
         ("SELECT julianday('2024-03-05') - julianday('2024-03-01')", (4.0,)),
+        ("SELECT date(julianday('2024-03-05') + 1), date(NULL), 'Harbor 12' LIKE '%harbor%'", ("2024-03-06", None, 1)),
+        (
+            "SELECT date('2024-03-05', 'start of month', '-1 day'), date('2024-03-05 10:00')",
+            ("2024-02-29", "2024-03-05"),
+        ),
         ("SELECT count(*) OVER (), sum(1), round(2.5), 'Ab' LIKE 'a%', upper('a')", (1, 1, 3.0, 1, "A")),
         ("WITH a(x) AS (SELECT 1) SELECT x FROM a", (1,)),
         ("WITH a AS (SELECT 1) SELECT count(*) FROM a", (1,)),
@@ -119,6 +132,66 @@ def test_what_is_not_needed_is_refused(database: Database, statement: str, messa
 def test_what_queries_need_works(database: Database, statement: str, row: tuple[Any, ...]) -> None:
     ran = database.run(statement, may_write=False)
     assert (ran.problem, list(ran.rows)) == ("", [row])
+
+
+def nested(depth: int, width: int) -> str:
+    """Return a text that SQLite expands to more than width ** depth names."""
+    start, end = f"SELECT {'+'.join('y' * width)} AS y FROM (", ")"
+    return start * depth + f"SELECT id AS y FROM {T}" + end * depth
+
+
+def chained(names: Sequence[str], width: int) -> str:
+    """Return a text whose WITH parts each use the one before."""
+    parts = [f"{names[0]} AS (SELECT 1 AS y)"]
+    parts += [
+        f"{name} AS (SELECT 1 AS y FROM {' JOIN '.join([last] * width)})" for last, name in itertools.pairwise(names)
+    ]
+    return f"WITH {', '.join(parts)} SELECT count(*) FROM {names[-1]} WHERE 1"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        nested(7, 4),
+        nested(10, 5),
+        chained([chr(each) for each in (0xA0, *range(0x2000, 0x200A))], 6),
+        chained([f'"{each}"' for each in ".(),"] + ["where", "[[[a]", "`b``c`", "e", "f"], 6).replace(
+            "where", '"where"'
+        ),
+        f"WITH a AS (SELECT y FROM b), b AS (SELECT y FROM a) SELECT y FROM {', '.join('a' * 9)}",
+    ],
+    ids=range(5),
+)
+def test_statements_that_grow_when_they_are_expanded_are_refused(database: Database, statement: str) -> None:
+    assert "too large" in database.run(statement, may_write=True).problem
+    assert database.run("SELECT 1", may_write=True).rows == [(1,)]
+
+
+def test_statements_that_sqlite_finds_too_large_are_refused(database: Database) -> None:
+    """SQLite calls too many instructions a lack of memory."""
+    calls = ", ".join(f"coalesce({', '.join('x' * 16)})" for _ in range(17))
+    statement = f"SELECT {calls} FROM (SELECT {'+'.join(['id'] * 50)} AS x FROM {T})"
+    assert not is_too_large(statement)
+    assert "too large" in database.run(statement, may_write=True).problem
+    assert database.run("SELECT 1", may_write=True).rows == [(1,)]
+
+
+def test_parts_that_are_used_as_prefixes_of_columns_are_not_counted(database: Database) -> None:
+    person = database.schema.tables["person"]
+    statement = (
+        f"WITH picked AS (SELECT e.id AS id, e.id % 3 AS owner FROM {T} e), totals AS (SELECT picked.owner AS owner, "
+        "SUM(picked.id) AS total, COUNT(picked.id) AS n FROM picked GROUP BY picked.owner), ranked AS (SELECT "
+        "totals.owner AS owner, totals.total AS total FROM totals ORDER BY totals.total DESC, totals.owner) "
+        f"SELECT ranked.owner, ranked.total FROM ranked JOIN {person} p ORDER BY ranked.total DESC, ranked.owner"
+    )
+    assert not database.run(statement, may_write=False).problem
+
+
+def test_large_results_are_not_read(database: Database) -> None:
+    columns = ", ".join(["x"] * 63)
+    statement = f"SELECT {columns} FROM (SELECT '{'a' * 1800}' || a.id AS x FROM {T} a, {T} b)"
+    assert database.run(statement, may_write=False).problem == "the result is too large"
+    assert "too complex" in database.run(f"SELECT 'a' LIKE '{'a' * 30}'", may_write=False).problem
 
 
 def test_columns_are_listed(database: Database) -> None:

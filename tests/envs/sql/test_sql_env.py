@@ -156,6 +156,18 @@ def test_changes_are_seen_undone_and_run_elsewhere() -> None:
     env.close()
 
 
+def test_changes_have_few_statements() -> None:
+    env = Sql(updates=1.0, level=1)
+    env.reset(seed=1)
+    table = env.task.schema.tables["event"]
+    answers = [env.step(f"<sql>DELETE FROM {table} WHERE id = {number}</sql>")[0] for number in range(9)]
+    assert "at most 8 statements" in answers[8] and not any("at most" in each for each in answers[:8])
+    env.step("<rollback></rollback>")
+    assert "changed" in env.step(f"<sql>{env.task.solutions[0]}</sql>")[0]
+    assert env.step("<submit></submit>")[4]["success"] == 1
+    env.close()
+
+
 @pytest.mark.parametrize("name", ["tables", "describe", "sql", "ask", "rollback", "submit"])
 def test_calls_are_read_from_tags_json_and_native_calls(name: str) -> None:
     content = "" if name in ("tables", "rollback") else "SELECT 1 < 2"
