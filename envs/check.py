@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from turngym.envs.checks.case import Case
@@ -62,12 +62,21 @@ class Report:
         seed: First of the seeds.
         episodes: Episodes that most rules played.
         results: One result for each rule, in the order in which they were judged.
+        options: Options of the environment.
+        players: Episodes of each player that is compared with the others; 0 for none.
     """
 
     name: str
     seed: int
     episodes: int
     results: tuple[Result, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    players: int = 0
+
+    @property
+    def label(self) -> str:
+        """Name and options of the environment."""
+        return " ".join([self.name, *(f"{key}={value}" for key, value in self.options.items())])
 
     @property
     def passed(self) -> tuple[str, ...]:
@@ -188,7 +197,7 @@ def check(
     finally:
         stop_processes(case)
         case.close(kept=True)
-    report = Report(name, seed, episodes, results)
+    report = Report(name, seed, episodes, results, dict(options or {}), players)
     if report.failed:
         raise CheckFailed(report)
     return report

@@ -98,7 +98,7 @@ def _check_all(arguments: Arguments, console: Console) -> int:
     if arguments.json:
         _print_json([report.as_json() for report in reports], absent)
     else:
-        console.print(f"\n{len(reports) - len(broken)} of {len(reports)} environments keep their promises.")
+        console.print(f"\n{len(reports) - len(broken)} of {len(reports)} environments pass.")
     return 1 if broken else 0
 
 
@@ -110,13 +110,13 @@ def _write_page(arguments: Arguments, reports: Sequence[Report]) -> None:
 
 def _check(name: str, arguments: Arguments, console: Console, *, is_one: bool) -> Report:
     """Return the report; show each result as soon as there is one, all of them or the broken ones."""
-    if is_one:
-        console.print(escape(name), style="bold", soft_wrap=True)
     number = 0
     with console.status(f"checking {name}") as status:
 
         def started(rule: Rule) -> None:
             nonlocal number
+            if is_one and not number:  # now it is known that there is one
+                console.print(escape(name), style="bold", soft_wrap=True)
             number += 1
             status.update(f"checking {escape(name)}: {rule.name} ({number} of {len(rules_of(arguments.players))})")
 
@@ -168,8 +168,8 @@ def _show(console: Console, result: Result) -> None:
 def _verdict(report: Report) -> str:
     counts = f"{len(report.passed)} rules hold, {len(report.skipped)} do not apply"
     if not report.failed:
-        return f"[green]{escape(report.name)} keeps its promises[/green]: {counts}."
-    return f"[red]{escape(report.name)} breaks {', '.join(report.failed)}[/red]; {counts} or could not be judged."
+        return f"[green]{escape(report.label)} passes[/green]: {counts}."
+    return f"[red]{escape(report.label)} fails {', '.join(report.failed)}[/red]; {counts} or could not be judged."
 
 
 def _show_rules(console: Console, *, is_json: bool) -> int:

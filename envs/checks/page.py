@@ -16,7 +16,13 @@ def page(reports: Sequence[Report]) -> str:
 
 def _lines(report: Report) -> Iterator[str]:
     counts = f"{len(report.passed)} rules hold, {len(report.failed)} are broken, {len(report.skipped)} do not apply"
-    yield from (f"# {_plain(report.name)}", "", f"{counts} (seeds from {report.seed}).", "")
+    verdict = "fails" if report.failed else "passes"
+    yield from (
+        f"# {_plain(report.label)} {verdict}",
+        "",
+        f"{counts}. Seeds from {report.seed}, {_episodes(report)}.",
+        "",
+    )
     for result in report.results:
         if result.status == "failed":
             yield from _broken(result)
@@ -25,6 +31,11 @@ def _lines(report: Report) -> Iterator[str]:
         told = result.reason if result.status == "skipped" else result.rule.promise
         yield f"| `{result.rule.name}` | {result.status} | {_plain(told)} |"
     yield ""
+
+
+def _episodes(report: Report) -> str:
+    players = f", {report.players} of each player" if report.players else ""
+    return f"episodes per rule: {report.episodes}{players}"
 
 
 def _broken(result: Result) -> Iterator[str]:

@@ -74,7 +74,7 @@ def test_a_new_environment_works_with_the_commands_that_are_printed(folder: Path
     commands = [line for line in printed if line.startswith("turngym ")]
     assert [line.split()[1] for line in commands] == ["check", "play", "eval", "train"]
     check, play, evaluate, train = commands
-    assert "keeps its promises" in works_as_printed(folder, check, "--episodes", "1", "--in-process").out
+    assert " passes: " in works_as_printed(folder, check, "--episodes", "1", "--in-process").out
     assert "solved after" in works_as_printed(folder, play, "--agent", "expert", "--seed", "1").out
     assert "faults" in works_as_printed(folder, evaluate).out
     works_as_printed(folder, train, "--help")

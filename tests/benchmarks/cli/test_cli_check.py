@@ -37,7 +37,7 @@ def test_a_file_that_keeps_its_promises_gives_a_line_for_every_rule(capsys: pyte
     status, shown = checked(capsys, SOUND, *QUICK)
     assert status == 0
     lines = shown.splitlines()
-    assert lines[0] == SOUND and lines[-1].startswith(f"{SOUND} keeps its promises: ")
+    assert lines[0] == SOUND and lines[-1].startswith(f"{SOUND} passes: ")
     assert [line.split()[1] for line in lines[1:-1]] == list(RULES)
     assert {line.split()[0] for line in lines[1:-1]} == {"ok", "skip"}
 
@@ -51,7 +51,7 @@ def test_a_broken_promise_is_told_with_evidence_reason_and_remedy(capsys: pytest
     assert lines[0].strip() == "seen  anchor tells a hidden fact (seed 4, turn 0)"
     assert lines[1].strip().startswith("expected  \"'0 to 63, ") and lines[2].strip().startswith("got")
     assert lines[3].strip() == f"why   {rule.why}" and lines[4].strip() == f"fix   {rule.fix}"
-    assert shown.splitlines()[-1].startswith(f"{FAULTY}TellsInTheAnchor breaks hidden-in-anchor; ")
+    assert shown.splitlines()[-1].startswith(f"{FAULTY}TellsInTheAnchor fails hidden-in-anchor; ")
 
 
 def test_json_has_every_rule_with_its_status_and_evidence(capsys: pytest.CaptureFixture[str]) -> None:
@@ -74,6 +74,13 @@ def test_options_reach_the_environment(capsys: pytest.CaptureFixture[str]) -> No
     assert report(capsys, "turngym/GuessTheNumber-v0", *QUICK, "--option", "high=9", "--option", "view=interval")["ok"]
 
 
+def test_the_verdict_names_the_target_with_its_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "verdict.md"
+    words = ("turngym/GuessTheNumber-v0", *QUICK, "--option", "high=9", "--out", str(page))
+    assert checked(capsys, *words)[1].splitlines()[-1].startswith("turngym/GuessTheNumber-v0 high=9 passes: ")
+    assert page.read_text().startswith("# turngym/GuessTheNumber-v0 high=9 passes\n")
+
+
 def test_the_rules_can_be_read(capsys: pytest.CaptureFixture[str]) -> None:
     status, shown = checked(capsys, "--rules")
     assert status == 0
@@ -91,8 +98,10 @@ def test_players_without_skill_are_compared_and_the_verdict_is_a_page(
     status, shown = checked(
         capsys, f"{SUPPORT / 'silent_game.py'}:Silent", *QUICK, "--players", "20", "--out", str(page)
     )
-    assert status == 1 and shown.splitlines()[-1].startswith(f"{SUPPORT / 'silent_game.py'}:Silent breaks ")
+    assert status == 1 and shown.splitlines()[-1].startswith(f"{SUPPORT / 'silent_game.py'}:Silent fails ")
     text = page.read_text()
+    assert text.splitlines()[0].endswith("game.py:Silent fails")
+    assert "Seeds from 0, episodes per rule: 1, 20 of each player." in text
     assert "seen: empty actions succeeded in 20 of 20 episodes" in text
     assert "## skill-pays" in text and "nothing: mean success 1, random legal 0 in 20 episodes, p = " in text
     assert "## expert-best" not in text and "| `expert-best` | passed |" in text
@@ -106,7 +115,7 @@ def test_all_tells_one_line_an_environment_and_what_is_broken(
     monkeypatch.setattr("turngym.benchmarks.cli.check.text_env_ids", lambda: ids)
     status, shown = checked(capsys, "all", *QUICK)
     assert status == 0
-    assert shown.splitlines() == [*(f"ok    {name}" for name in ids), "", "2 of 2 environments keep their promises."]
+    assert shown.splitlines() == [*(f"ok    {name}" for name in ids), "", "2 of 2 environments pass."]
     found = json.loads(checked(capsys, "all", *QUICK, "--json")[1])
     assert [report["name"] for report in found["environments"]] == list(ids)
 
@@ -128,6 +137,7 @@ def test_wrong_usage_is_status_2_and_one_line(
     assert main(["check", *words]) == 2
     shown = capsys.readouterr()
     assert message in shown.err and shown.err.startswith("error: ") and shown.err.count("\n") == 1
+    assert shown.out == ""
 
 
 def test_it_runs_as_a_program_in_the_authors_own_folder(tmp_path: Path) -> None:
