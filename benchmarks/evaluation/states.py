@@ -17,7 +17,7 @@ from turngym.benchmarks.evaluation.folder import Key
 from turngym.benchmarks.evaluation.remade import refused
 from turngym.benchmarks.evaluation.submission import Submission, key_of, load_submission
 from turngym.benchmarks.suites import Suite, SuiteEntry
-from turngym.errors import ConfigError, TurngymError
+from turngym.errors import ConfigError, TurngymError, nearest
 from turngym.trainers.core.wording import counted
 
 _HOW = "write FOLDER@TURN or FOLDER:EPISODE@TURN, such as runs/base@50% or runs/base:3@5"
@@ -143,7 +143,9 @@ def _parsed(text: str) -> tuple[Path, str, str]:
     number = turn.removesuffix("%")
     is_number = number.isascii() and number.isdigit() and len(number) < 10
     if not sign or not place or not (turn == EVERY or is_number):
-        raise ConfigError(f"{text!r} names no recorded state: {_HOW}.")
+        meant = nearest(turn, (EVERY,)) if sign else ""
+        hint = f" {meant}" if meant.startswith("Did") else ""
+        raise ConfigError(f"{text!r} names no recorded state: {_HOW}.{hint}")
     if turn.endswith("%") and int(number) > 99:
         raise ConfigError(f"{text!r}: the share of an episode's turns must be at most 99%, got {turn}.")
     folder, sign, episode = place.rpartition(":")

@@ -15,6 +15,7 @@ from typing import Annotated, Any, NoReturn, TypeAlias, TypeVar, cast, get_type_
 import gymnasium
 import tyro
 
+from turngym.agents.task_packages import PACKAGES
 from turngym.benchmarks.cli.options.config_file import checked, is_given, read_config, take_config
 from turngym.benchmarks.cli.options.help import Groups
 from turngym.benchmarks.cli.options.usage import read_words
@@ -22,7 +23,7 @@ from turngym.envs.core import TextEnv
 from turngym.envs.own import FromFile, find_spec
 from turngym.envs.registration import NAMESPACE
 from turngym.envs.vector.slots.boundary import is_for_program
-from turngym.errors import ConfigError, error_text
+from turngym.errors import ConfigError, UnknownName, error_text
 from turngym.options import Options
 from turngym.plugins import outside_ids
 from turngym.wrappers.core import TextWrapper
@@ -237,6 +238,11 @@ def find_env(name: str, others: Iterable[str] = (), kind: str = "environment") -
         UnknownName: There is no such environment, module, file, or class.
         BrokenCode: The file or module cannot be imported.
     """
+    if name.partition(":")[0] in PACKAGES:
+        raise UnknownName(
+            f"{name!r} names tasks of a package and no {kind}: train on them with `turngym train --agent.package "
+            f"{name}`."
+        )
     return find_spec(name, others, kind).id
 
 

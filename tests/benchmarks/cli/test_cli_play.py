@@ -99,6 +99,7 @@ def test_options_reach_the_environment(capsys: pytest.CaptureFixture[str]) -> No
         ([GUESS, "--option", "high"], "--option takes KEY=VALUE, such as max_turns=20, got 'high'."),
         ([GUESS, "--split", "tset"], "turngym/GuessTheNumber-v0 has no split 'tset'. Did you mean 'test'?"),
         (["turngym/GuessNumber-v0"], "Did you mean 'turngym/GuessTheNumber-v0'?"),
+        (["inspect:sums.py@task"], "with `turngym train --agent.package inspect:sums.py@task`."),
         (["CartPole-v1"], "CartPole-v1 is no text environment of turngym"),
     ],
 )

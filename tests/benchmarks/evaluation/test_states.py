@@ -166,7 +166,8 @@ def test_an_agent_that_cannot_take_over_turns_says_so_before_anything_is_written
     ("end", "message"),
     [
         ("", "names no recorded state"),
-        ("@x", "names no recorded state"),
+        ("@x", r"names no recorded state.*runs/base:3@5\.$"),
+        (":0@evry", "names no recorded state.* Did you mean 'every'"),
         ("@100%", "at most 99%"),
         (":7@1", "has no episode 7: its episodes are 0 to 5"),
         ("@99", "no episode .* after turn 99: name an earlier turn"),

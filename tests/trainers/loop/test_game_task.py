@@ -190,6 +190,8 @@ def test_wrong_settings_are_told_before_anything_is_played() -> None:
         build_algorithm(TrainConfig(algorithm="mappo"))
     with pytest.raises(UnknownName, match=r"no player of kuhn_poker named 'equilibrum'. Did you mean 'equilibrium'\?"):
         GameTask(replace(SMALL, self_play=SelfPlayConfig(evaluation_opponents=("equilibrum",))))
+    with pytest.raises(UnknownName, match=r"no player named 'pst:4'. Did you mean 'past:4'\?"):
+        GameTask(replace(SMALL, self_play=SelfPlayConfig(opponents=("self", "pst:4"))))
     with pytest.raises(ConfigError, match=r"past selves are written past:N with N of at least 1, got 'past'"):
         SelfPlayConfig(opponents=("past",))
     with pytest.raises(ConfigError, match=r"freeze_every must be a whole number of at least 1, got 0"):

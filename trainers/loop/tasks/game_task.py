@@ -14,7 +14,7 @@ from turngym.agents.trajectory import Trajectory
 from turngym.envs.multiagent.game import Game
 from turngym.envs.multiagent.players import make_player
 from turngym.envs.multiagent.registration import make_game
-from turngym.errors import ConfigError
+from turngym.errors import ConfigError, UnknownName, nearest
 from turngym.seeding import stream, stream_seed
 from turngym.trainers.core.algorithm import Algorithm, Need
 from turngym.trainers.core.context import require_turns
@@ -40,6 +40,21 @@ def rules_of(config: TrainConfig) -> Game:
     """Return the rules of the game of a run."""
     of_game = {key: value for key, value in config.env_options.items() if key not in _TABLE_OPTIONS}
     return make_game(config.env, **of_game)
+
+
+def require_player(name: str, game: Game) -> None:
+    """Raise unless an opponent can be made; one that is no player may be a misspelt past self.
+
+    Raises:
+        UnknownName: There is no such player.
+    """
+    try:
+        make_player(name, game)
+    except UnknownName:
+        kind, sign, count = name.partition(":")
+        if count.isdecimal() and nearest(kind, ("past",)).startswith("Did"):
+            raise UnknownName(f"no player named {name!r}. Did you mean 'past{sign}{count}'?") from None
+        raise
 
 
 class GameTask(TaskSource):
@@ -84,7 +99,7 @@ class GameTask(TaskSource):
         self.past = PastSelves(config.self_play.num_past, config.self_play.freeze_every)
         self.matchmaking = Matchmaking(config.self_play.matching, config.self_play.matching_decay)
         for name in self._player_names():
-            make_player(name, self.tables.rules)  # a wrong name raises before anything is played
+            require_player(name, self.tables.rules)  # before anything is played
 
     def _player_names(self) -> list[str]:
         chosen = self.config.self_play
