@@ -14,7 +14,7 @@ from turngym.options import between
 
 _PLAYERS = "turngym.envs.socialgames"
 TWO_THIRDS = Fraction(2, 3)
-_DEEPEST = 20
+_DEEPEST, _MOST_DIGITS = 20, 3
 
 
 class BeautyContest(NumberGame):
@@ -62,12 +62,12 @@ class BeautyContest(NumberGame):
             "ones share it."
         )
 
-    def payoffs(self, numbers: Sequence[int]) -> list[float]:
+    def exact_payoffs(self, numbers: Sequence[int]) -> list[Fraction]:
         """Return the payoff of each seat in a round."""
         target = TWO_THIRDS * sum(numbers) / len(numbers)
         off = [abs(number - target) for number in numbers]
-        winners = off.count(min(off))
-        return [1.0 / winners if each == min(off) else 0.0 for each in off]
+        share = Fraction(1, off.count(min(off)))
+        return [share if each == min(off) else Fraction(0) for each in off]
 
 
 class LevelPlayer(NumberPlayer):
@@ -87,7 +87,8 @@ class LevelPlayer(NumberPlayer):
         """
         if not argument:
             return cls()
-        if not (argument.isascii() and argument.isdecimal() and int(argument[:3]) <= _DEEPEST):
+        is_number = argument.isascii() and argument.isdecimal() and len(argument) <= _MOST_DIGITS
+        if not is_number or int(argument) > _DEEPEST:
             raise ConfigError(f"level:K takes a whole number from 0 to {_DEEPEST}, got {argument!r:.80}.")
         return cls(int(argument))
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Annotated, Any
 
 import numpy as np
 
-from turngym.arithmetic import float_sum
 from turngym.envs.multiagent.game import Game, InvalidAction
 from turngym.envs.multiagent.players import Player
 from turngym.envs.multiagent.table import SeatView
@@ -44,12 +44,13 @@ class NumberGame(Game):
         super().__init__(self.options.num_seats)
         self.numbers: list[list[int]] = []
         """The numbers of all seats in every round that is over."""
-        self._earned = [0.0] * self.num_seats
+        self._paid_rounds = [0] * self.num_seats
         self.actions = tuple(map(str, range(self.highest + 1)))
         self._meanings = {
             form: each for each in self.actions for form in (each, f"{self.verb} {each}", f"i {self.verb} {each}")
         }
-        self.score_range = self.payoff_range
+        low, high = self.payoff_range
+        self.score_range = min(low, 0.0), high  # a seat that forfeits earns nothing more
 
     _constructor = __init__
 
@@ -68,8 +69,12 @@ class NumberGame(Game):
         """Return what a round pays."""
 
     @abstractmethod
+    def exact_payoffs(self, numbers: Sequence[int]) -> list[Fraction]:
+        """Return the payoff of each seat in a round, as fractions: the winners do not depend on rounding."""
+
     def payoffs(self, numbers: Sequence[int]) -> list[float]:
         """Return the payoff of each seat in a round."""
+        return [float(each) for each in self.exact_payoffs(numbers)]
 
     def instructions(self, seat: int) -> str:
         """Return the rules."""
@@ -85,7 +90,7 @@ class NumberGame(Game):
         for key in options:
             raise ConfigError(f"a game of {self.name} has no option {key!r}. It takes none.")
         self.news.clear()
-        self.numbers, self._earned = [], [0.0] * self.num_seats
+        self.numbers, self._paid_rounds = [], [0] * self.num_seats
         for seat in self.everyone:
             self.tell((seat,), f"You are {self.seats[seat]}.")
 
@@ -119,10 +124,8 @@ class NumberGame(Game):
         paid = self.payoffs(numbers)
         shown = [f"{self.seats[seat]} {numbers[seat]} ({paid[seat]:.6g})" for seat in self.everyone]
         self.tell(self.everyone, f"Round {len(self.numbers)}: {', '.join(shown)}.")
-        self._earned = [
-            old + (0.0 if seat in self.forfeited else new)
-            for seat, (old, new) in enumerate(zip(self._earned, paid, strict=True))
-        ]
+        for seat in self.everyone:
+            self._paid_rounds[seat] += seat not in self.forfeited
         return paid
 
     def anchor(self, seat: int) -> str:
@@ -139,35 +142,42 @@ class NumberGame(Game):
         left = [seat for seat in self.everyone if seat not in self.forfeited]
         if self.asked() or not left:
             return ()
-        best = max(self._earned[seat] for seat in left)
-        found = tuple([seat for seat in left if self._earned[seat] == best])
+        earned = self._earned()
+        best = max(earned[seat] for seat in left)
+        found = tuple([seat for seat in left if earned[seat] == best])
         return found if len(found) < self.num_seats else ()
 
     def score(self, seat: int) -> float:
         """Return the mean payoff of the rounds."""
-        return self._earned[seat] / self.options.rounds if self.forfeited else self._mean(self._earned[seat])
+        rounds = self.options.rounds if self.forfeited else max(1, len(self.numbers))
+        return float(self._earned()[seat] / rounds)
 
-    def _mean(self, total: float) -> float:
-        return total / max(1, len(self.numbers))
+    def _earned(self) -> list[Fraction]:
+        """Return the sum of each seat's payoffs, up to the round in which it forfeited."""
+        paid = list(map(self.exact_payoffs, self.numbers))
+        return [sum((each[seat] for each in paid[:count]), Fraction(0)) for seat, count in enumerate(self._paid_rounds)]
 
     def metrics(self) -> dict[str, float]:
         """Return the mean number, and the mean payoff of all seats."""
-        named = [float(number) for numbers in self.numbers for number in numbers]
+        named = [number for numbers in self.numbers for number in numbers]
         return {
-            "mean_number": float_sum(named) / max(1, len(named)),
-            "mean_payoff": self._mean(float_sum(self._earned)) / self.num_seats,
+            "mean_number": sum(named) / max(1, len(named)),
+            "mean_payoff": float(sum(self._earned()) / max(1, len(self.numbers)) / self.num_seats),
         }
 
     def state(self) -> JSONValue:
-        """Return numbers and sums."""
-        return {"numbers": [list(each) for each in self.numbers], "earned": list(self._earned)}
+        """Return numbers, and how many rounds were paid to each seat."""
+        return {"numbers": [list(each) for each in self.numbers], "paid_rounds": list(self._paid_rounds)}
 
     def load(self, state: JSONValue) -> None:
         """Restore what ``state`` returned."""
         numbers = [[int(number) for number in each] for each in state["numbers"]]
         if any(len(each) != self.num_seats or not all(0 <= n <= self.highest for n in each) for each in numbers):
             raise ValueError(f"the numbers {state['numbers']!r}")
-        self.numbers, self._earned = numbers, [float(each) for each in state["earned"]]
+        paid = [int(count) for count in state["paid_rounds"]]
+        if len(paid) != self.num_seats or not all(0 <= count <= len(numbers) for count in paid):
+            raise ValueError(f"the paid rounds {state['paid_rounds']!r}")
+        self.numbers, self._paid_rounds = numbers, paid
 
 
 def history(view: SeatView) -> list[list[int]]:

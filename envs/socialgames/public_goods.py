@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Annotated, ClassVar
 
 from turngym.envs.socialgames.numbers import NumberGame, NumberPlayer
@@ -68,9 +69,9 @@ class PublicGoods(NumberGame):
             "earns its share and what it has not given."
         )
 
-    def payoffs(self, numbers: Sequence[int]) -> list[float]:
+    def exact_payoffs(self, numbers: Sequence[int]) -> list[Fraction]:
         """Return the payoff of each seat in a round."""
-        share = self.options.multiplier * sum(numbers) / self.num_seats
+        share = Fraction(str(self.options.multiplier)) * sum(numbers) / self.num_seats
         return [self.highest - number + share for number in numbers]
 
 

@@ -24,14 +24,19 @@ _SAY = " | "
 def simplified(text: str) -> str:
     """Return a text in lower case, without brackets and quotation marks around it, its blanks single.
 
-    >>> simplified(" [Check]. "), simplified("Tit_for  tat")
-    ('check', 'tit for tat')
+    A point or comma right before a digit stays, since it is part of a number.
+
+    >>> simplified(" [Check]. "), simplified("Tit_for  tat"), simplified("[.5]")
+    ('check', 'tit for tat', '.5')
     """
     if len(text) > _LONGEST:
         text = text.strip()[: _LONGEST + 1]
         if len(text) > _LONGEST:
             return ""
-    return " ".join(text.casefold().replace("_", " ").split()).strip(_EDGES)
+    folded = " ".join(text.casefold().replace("_", " ").split()).rstrip(_EDGES)
+    short = folded.lstrip(_EDGES)
+    before = folded[: len(folded) - len(short)][-1:]
+    return f"{before}{short}" if before in (".", ",") and short[:1].isdecimal() else short
 
 
 def first_object(text: str) -> dict[str, Any] | None:

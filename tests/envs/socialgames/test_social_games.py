@@ -64,8 +64,9 @@ def test_players_reason_and_reciprocate() -> None:
     assert goods.numbers == [[20, 20, 0, 20], [13, 20, 0, 13], [11, 20, 0, 11]]
     match(contest, ["level:0", "level:1", "level", "equilibrium", "last_target"])
     assert contest.numbers == [[50, 33, 22, 0, 33], [50, 33, 22, 0, 12]]
-    with pytest.raises(ConfigError, match="level:K takes a whole number from 0 to 20, got 'two'"):
-        make_player("level:two", BeautyContest())
+    for level in ("two", "21", "0030000000"):
+        with pytest.raises(ConfigError, match=f"level:K takes a whole number from 0 to 20, got '{level}'"):
+            make_player(f"level:{level}", BeautyContest())
 
 
 @pytest.mark.parametrize("text", ["7", "[7]", "I give 7.", '{"action": 7}', "[Give 7]"])
@@ -75,7 +76,8 @@ def test_many_notations_of_a_number(text: str) -> None:
 
 def test_other_answers_are_refused() -> None:
     reason = "No action was found in your answer. Name a whole number from 0 to 20."
-    assert started(PublicGoods()).answer(0, "[21]").reason == reason
+    for answer in ("[21]", "[.5]", ",5", '{"action": ".5"}'):
+        assert started(PublicGoods()).answer(0, answer).reason == reason
     with pytest.raises(ConfigError, match="multiplier of public_goods must be above 1 and below 2"):
         PublicGoods(num_seats=2, multiplier=2.5)
 
@@ -86,6 +88,14 @@ def test_a_seat_that_forfeits_gives_nothing_and_has_not_won() -> None:
     for seat in (1, 2, 3, 1, 2, 3):
         table.answer(seat, "20")
     assert table.is_over and table.returns == [-1.0, 48.0, 48.0, 48.0] and table.winners() == (1, 2, 3)
+    low, high = table.game.score_range
+    assert table.info(0)["score"] == low == 0.0 and table.info(1)["score"] < high
+
+
+def test_winners_do_not_depend_on_rounding() -> None:
+    rounds = [4, 2, 18, 2], [18, 18, 2, 4], [2, 4, 4, 18]
+    table = answered(PublicGoods(rounds=3), *rounds)
+    assert table.winners() == () and table.info(0)["score"] == table.info(3)["score"] == 24.8
 
 
 @pytest.mark.parametrize("game_id", SPECS)
