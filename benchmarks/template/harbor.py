@@ -34,8 +34,13 @@ sort words.txt | uniq -d > repeated.txt
 """,
     "tests/test.sh": """#!/bin/bash
 # Runs after the agent, writes the reward: 1 if everything holds, else 0. The agent has not seen these files.
+# But it can make links to where they will be, and a comparison follows links: only a regular file counts that has
+# no other name and is where its path says.
+is_same() {
+    [ -f "$1" ] && [ "$(realpath "$1")" = "$1" ] && [ "$(stat -c %h "$1")" = 1 ] && cmp -s "$1" "$2"
+}
 reward=0
-if cmp -s /app/repeated.txt /tests/repeated.txt && cmp -s /app/words.txt /tests/words.txt; then
+if is_same /app/repeated.txt /tests/repeated.txt && is_same /app/words.txt /tests/words.txt; then
     reward=1
 fi
 echo $reward > /logs/verifier/reward.txt

@@ -198,6 +198,10 @@ def test_a_harbor_task_is_worth_nothing_to_the_idle_and_all_to_its_solution(
     env.reset(seed=0)
     env.step(env.get_wrapper_attr("expert_action")())
     assert env.step("<submit></submit>")[1] == 1.0
+    for linked in ("ln -s /tests/repeated.txt /app/repeated.txt", "rm -r /app; ln -s /tests /app"):
+        env.reset(seed=0)
+        env.step(f"<bash>{linked}</bash>")
+        assert env.step("<submit></submit>")[1] == 0.0
     env.close()
     assert main(words) == 2 and main([*words, "--package"]) == 2
     assert "sort-words exists already" in "".join(capsys.readouterr().err.split("\n"))
