@@ -45,6 +45,8 @@ def main(argv: Sequence[str]) -> int:
     arguments = parse(Arguments, argv, "export-tasks")
     if arguments.tasks < 1:
         raise ConfigError(f"--tasks must be at least 1, got {arguments.tasks}.")
+    if arguments.seed < 0:
+        raise ConfigError(f"--seed must be 0 or more, got {arguments.seed}.")
     require_folder(arguments.out)
     env_id = find_env(arguments.env)
     with closing(make_text_env(env_id, key_values(arguments.option, "--option"))) as env:
