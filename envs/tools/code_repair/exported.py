@@ -3,6 +3,10 @@
 As in the environment, the program runs in processes that get inputs and return values; expected values stay here, and
 are removed from the disk before the program starts. ``values.py``, ``returned.py`` and ``call.py`` next to this file
 are the environment's own.
+
+Code of the agent's must not decide the reward. Under root it runs as another user, which can neither end this process
+nor write rewards. Without root it can: this file replaces the shell of ``test.sh``, so that ``turngym/Harbor-v0`` sees
+that the verifier was killed, and counts 0. This process ends itself in that way after any failure.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 import types
 from pathlib import Path
 from typing import Any
@@ -24,8 +29,9 @@ from typing import Any
 _MOST_LOSSES = 2
 _LOAD_SECONDS = 10.0
 _LONGEST = 2**20
-_SET_DUMPABLE, _SET_CHILD_SUBREAPER = 4, 36
+_SET_DUMPABLE, _SET_CHILD_SUBREAPER, _SET_NO_NEW_PRIVS = 4, 36, 38
 """Operations of prctl(2)."""
+_NOBODY = 65534
 _VALUES = "turngym.envs.tools.code_repair.values"
 _CHILD = """
 import json, os, resource, sys
@@ -70,6 +76,7 @@ class Program:
             stderr=subprocess.DEVNULL,
             pass_fds=(requests, replies),
             cwd="/tmp",
+            preexec_fn=in_child,
         )
         os.close(requests)
         os.close(replies)
@@ -137,6 +144,15 @@ def judged(content: dict[str, Any], source: str, sources: dict[str, str]) -> boo
     return count == len(content["inputs"])
 
 
+def in_child() -> None:
+    """Make a new process one whose programs get no privileges and, under root, a user that can signal no other's."""
+    ctypes.CDLL(None).prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setresgid(_NOBODY, _NOBODY, _NOBODY)
+        os.setresuid(_NOBODY, _NOBODY, _NOBODY)
+
+
 def end_children() -> None:
     """End every process that this one, or one of those, has started."""
     while True:
@@ -150,11 +166,22 @@ def end_children() -> None:
             return
 
 
+def write_reward(logs: Path, is_solved: bool) -> None:
+    """Write the reward in place of what is there."""
+    for name in ("reward.json", "reward.txt"):
+        with contextlib.suppress(FileNotFoundError):
+            (logs / name).unlink()
+    (logs / "reward.txt").write_text(f"{int(is_solved)}\n")
+
+
 def main(tests: Path, logs: Path) -> None:
     """Judge the program, and write the reward."""
     control = ctypes.CDLL(None).prctl
     control(_SET_DUMPABLE, 0, 0, 0, 0)
     control(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    mode = logs.stat().st_mode & 0o7777
+    if os.geteuid() == 0:
+        logs.chmod(0o700)
     content = json.loads((tests / "cases.json").read_text("utf8"))
     sources = {name: (tests / f"{name}.py").read_text("utf8") for name in ("values", "returned", "call")}
     shutil.rmtree(tests, ignore_errors=True)  # the program must not find the answers
@@ -165,11 +192,13 @@ def main(tests: Path, logs: Path) -> None:
         source = ""
     is_solved = judged(content, source, sources)
     end_children()
-    for name in ("reward.json", "reward.txt"):
-        with contextlib.suppress(FileNotFoundError):
-            (logs / name).unlink()
-    (logs / "reward.txt").write_text(f"{int(is_solved)}\n")
+    write_reward(logs, is_solved)
+    logs.chmod(mode)
 
 
 if __name__ == "__main__":
-    main(Path("/tests"), Path("/logs/verifier"))
+    try:
+        main(Path("/tests"), Path("/logs/verifier"))
+    except BaseException:
+        traceback.print_exc()
+        os.kill(os.getpid(), signal.SIGKILL)  # nothing that was written counts

@@ -13,6 +13,7 @@ from turngym.envs.tools.harbor.files import Entry
 _HERE = Path(__file__).parent
 _FILE = "/app/program.py"
 _TOML = """schema_version = "1.4"
+artifacts = ["/app/program.py"]
 
 [metadata]
 source = "turngym/CodeRepair-v0"
@@ -22,6 +23,7 @@ timeout_sec = 600
 
 [verifier]
 timeout_sec = 300
+environment_mode = "separate"
 
 [environment]
 memory_mb = 1024
@@ -53,7 +55,7 @@ def harbor_files(task: CodeTask, text: str, seconds: float, memory_mib: int) -> 
         "environment/Dockerfile": "FROM python:3.12-slim\nWORKDIR /app\nCOPY program.py .\n",
         "environment/program.py": task.start,
         "solution/solve.sh": f"cat > {_FILE} << 'END_OF_PROGRAM'\n{task.solution.rstrip()}\nEND_OF_PROGRAM\n",
-        "tests/test.sh": "python3 -I /tests/exported.py\n",
+        "tests/test.sh": "exec python3 -I /tests/exported.py\n",
         "tests/cases.json": json.dumps(content),
         "tests/call.py": CALL,
         **{f"tests/{name}.py": (_HERE / f"{name}.py").read_text("utf8") for name in ("exported", "values", "returned")},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,6 +19,8 @@ from turngym.types import JSONValue
 TESTS, VERIFIER_LOGS, ARTIFACTS = "/tests", "/logs/verifier", "/logs/artifacts"
 _LARGEST_ARTIFACTS = LARGEST_SNAPSHOT
 _POLL_SECONDS, _SHELL_SECONDS = 0.5, 60.0
+_SIGNALLED = 128
+"""Exit status of a shell whose command was killed, less the number of the signal."""
 MakeBox = Callable[[Task, Path, BoxSettings, Mapping[str, str]], Box]
 """Makes the box of a folder with a Dockerfile: task, folder, settings, variables."""
 
@@ -219,8 +222,6 @@ class Trial:
         try:
             judge.put(artifacts, "/")
             return self._judged(judge, deadline, {} if is_own else self.task.tests(self.step))
-        except BoxLost as error:
-            raise VerifierError(f"the separate verifier of {self.task.name} has ended: {error}") from error
         finally:
             judge.close()
 
@@ -237,6 +238,10 @@ class Trial:
         if left <= 0 or ran.is_late:
             raise VerifierError(f"the verifier of {self.task.name} was not done in {verifier.seconds:g} seconds.")
         box.end_processes()
+        if ran.code < 0 or ran.code - _SIGNALLED in signal.valid_signals():
+            raise BoxSpoiled(
+                "the tests were killed, and what they wrote may be another's: code of the agent can do that."
+            )
         try:
             return read_rewards(box.rewards(VERIFIER_LOGS))
         except VerifierError as error:

@@ -2,6 +2,10 @@
 
 The rules are those of ``judge.py``, whose text stands next to this file there. Probes, which run what the agent made,
 find neither the data of the judge nor a process that survives them.
+
+Code of the agent's must not decide the reward. Under root it runs as another user, which can neither end this process
+nor write rewards. Without root it can: this file replaces the shell of ``test.sh``, so that ``turngym/Harbor-v0`` sees
+that the verifier was killed, and counts 0. This process ends itself in that way after any failure.
 """
 
 from __future__ import annotations
@@ -16,14 +20,16 @@ import signal
 import stat
 import subprocess
 import sys
+import traceback
 import types
 from pathlib import Path
 from typing import Any, NamedTuple
 
 _PROBE_SECONDS = 30.0
 _KILLED = 137
-_SET_DUMPABLE, _SET_CHILD_SUBREAPER = 4, 36
+_SET_DUMPABLE, _SET_CHILD_SUBREAPER, _SET_NO_NEW_PRIVS = 4, 36, 38
 """Operations of prctl(2)."""
+_NOBODY = 65534
 _NAMES = "turngym.envs.tools"
 
 
@@ -144,6 +150,9 @@ def write(root: Path, files: dict[str, Entry]) -> None:
     for name, entry in reversed(files.items()):
         if entry.kind != "link":
             (root / name).chmod(entry.mode)
+    if os.geteuid() == 0:
+        for path in (root, *root.rglob("*")):
+            os.chown(path, _NOBODY, _NOBODY, follow_symlinks=False)
 
 
 def run_probe(root: Path, variables: dict[str, str], files: dict[str, Entry], command: str) -> Ran:
@@ -159,6 +168,7 @@ def run_probe(root: Path, variables: dict[str, str], files: dict[str, Entry], co
             stderr=subprocess.STDOUT,
             cwd=root.parent,
             env={**os.environ, **variables},
+            preexec_fn=in_child,
         )
         try:
             output, _ = child.communicate(timeout=_PROBE_SECONDS)
@@ -169,6 +179,15 @@ def run_probe(root: Path, variables: dict[str, str], files: dict[str, Entry], co
         end_children()
         shutil.rmtree(root, ignore_errors=True)
         aside.rename(root)
+
+
+def in_child() -> None:
+    """Make a new process one whose programs get no privileges and, under root, a user that can signal no other's."""
+    ctypes.CDLL(None).prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setresgid(_NOBODY, _NOBODY, _NOBODY)
+        os.setresuid(_NOBODY, _NOBODY, _NOBODY)
 
 
 def end_children() -> None:
@@ -185,11 +204,22 @@ def end_children() -> None:
             return
 
 
+def write_reward(logs: Path, is_solved: bool) -> None:
+    """Write the reward in place of what is there."""
+    for name in ("reward.json", "reward.txt"):
+        with contextlib.suppress(FileNotFoundError):
+            (logs / name).unlink()
+    (logs / "reward.txt").write_text(f"{int(is_solved)}\n")
+
+
 def main(tests: Path, logs: Path) -> None:
     """Judge all tasks, and write the reward."""
     control = ctypes.CDLL(None).prctl
     control(_SET_DUMPABLE, 0, 0, 0, 0)
     control(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    mode = logs.stat().st_mode & 0o7777
+    if os.geteuid() == 0:
+        logs.chmod(0o700)
     content, source = json.loads((tests / "tasks.json").read_text("utf8")), (tests / "judge.py").read_text("utf8")
     shutil.rmtree(tests, ignore_errors=True)  # what the agent made runs below, and must not find the answers
     judge, top = judge_class(source), Path(content["root"])
@@ -205,11 +235,13 @@ def main(tests: Path, logs: Path) -> None:
 
         is_solved = judge(read_task(each), run).verdict(files).is_success and is_solved
     end_children()
-    for name in ("reward.json", "reward.txt"):
-        with contextlib.suppress(FileNotFoundError):
-            (logs / name).unlink()
-    (logs / "reward.txt").write_text(f"{int(is_solved)}\n")
+    write_reward(logs, is_solved)
+    logs.chmod(mode)
 
 
 if __name__ == "__main__":
-    main(Path("/tests"), Path("/logs/verifier"))
+    try:
+        main(Path("/tests"), Path("/logs/verifier"))
+    except BaseException:
+        traceback.print_exc()
+        os.kill(os.getpid(), signal.SIGKILL)  # nothing that was written counts

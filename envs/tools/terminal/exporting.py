@@ -16,6 +16,7 @@ from turngym.envs.tools.terminal.task import ROOT, Task
 _HERE = Path(__file__).parent
 _STEP = "steps/work"
 _TOML = """schema_version = "1.4"
+artifacts = ["/{root}"]
 
 [metadata]
 source = "turngym/Terminal-v0"
@@ -25,6 +26,7 @@ timeout_sec = 600
 
 [verifier]
 timeout_sec = 300
+environment_mode = "separate"
 
 [environment]
 memory_mb = 512
@@ -46,7 +48,8 @@ def harbor_files(tasks: Mapping[str, Task]) -> dict[str, Entry]:
         tasks: Folder -> task.
     """
     settings = {name: text for name, text in variables(0).items() if name != "BASH_ENV"}
-    toml = _TOML.format(variables="\n".join(f"{name} = {json.dumps(text)}" for name, text in settings.items()))
+    lines = "\n".join(f"{name} = {json.dumps(text)}" for name, text in settings.items())
+    toml = _TOML.format(root=ROOT, variables=lines)
     goals = [f"In /{ROOT}/{name}: {task.goal}" for name, task in tasks.items()]
     content = {
         "root": f"/{ROOT}",
@@ -59,7 +62,7 @@ def harbor_files(tasks: Mapping[str, Task]) -> dict[str, Entry]:
         f"{_STEP}/instruction.md": "\n\n".join([*goals, _RULES.format(root=ROOT)]) + "\n",
         f"{_STEP}/workdir/setup.sh": "".join(f"{line}\n" for line in _set_up(tasks)),
         f"{_STEP}/solution/solve.sh": "".join(f"{line}\n" for line in _solution(tasks)),
-        f"{_STEP}/tests/test.sh": "python3 -I /tests/exported.py\n",
+        f"{_STEP}/tests/test.sh": "exec python3 -I /tests/exported.py\n",
         f"{_STEP}/tests/exported.py": (_HERE / "exported.py").read_text("utf8"),
         f"{_STEP}/tests/judge.py": (_HERE / "judge.py").read_text("utf8"),
         f"{_STEP}/tests/tasks.json": json.dumps(content),

@@ -27,6 +27,17 @@ if os.fork() == 0:
         time.sleep(0.001)
 """
 
+PARENT, ALL = "os.kill(os.getppid(), signal.SIGKILL)", "os.kill(-1, signal.SIGKILL)"
+NO_FILES = """import resource
+for pid in filter(str.isdecimal, os.listdir("/proc")):
+    try:
+        resource.prlimit(int(pid), resource.RLIMIT_NOFILE, (0, 0))
+    except OSError:
+        pass"""
+KILL = """import os, signal
+open("/logs/verifier/reward.txt", "w").write("1")
+"""
+
 
 def exported(env_id: str, out: Path, *words: str) -> list[Harbor]:
     """Write tasks, and return the environments that play them."""
@@ -75,6 +86,31 @@ def test_a_program_is_judged_as_in_its_environment_and_cannot_forge_its_reward(t
         env.close()
 
 
+def test_who_ends_or_replaces_the_judge_of_a_program_gets_nothing(tmp_path: Path) -> None:
+    (env,) = exported("turngym/CodeRepair-v0", tmp_path / "tasks", "--tasks", "1")
+    for attack in (PARENT, ALL, NO_FILES):
+        assert reward(env, f"<bash>cat > /app/program.py << 'END'\n{KILL}{attack}\nEND\n</bash>") == 0.0, attack
+    fake = "#!/bin/sh\necho 1 > /logs/verifier/reward.txt\n"
+    place = "/usr/local/bin/python3"
+    assert reward(env, f"<bash>mkdir -p /usr/local/bin; printf '{fake}' > {place}; chmod +x {place}</bash>") == 0.0
+    env.close()
+
+
+def test_who_ends_the_judge_of_the_terminal_gets_nothing(tmp_path: Path) -> None:
+    (env,) = exported("turngym/Terminal-v0", tmp_path / "tasks", "--option", "family=build", "--tasks", "1")
+    tasks = json.loads((tmp_path / "tasks/terminal-0/steps/work/tests/tasks.json").read_text())["tasks"]
+    rules = "all:\\n\\tpython3 /tmp/forge.py\\n%%:\\n\\tpython3 /tmp/forge.py\\n"
+    every = "for pid in sorted(map(int, filter(str.isdecimal, os.listdir('/proc')))):\n    " + (
+        "pid in (1, os.getpid()) or os.kill(pid, signal.SIGKILL)"
+    )
+    for attack in (every, NO_FILES):
+        forge = (
+            f"cat > /tmp/forge.py << 'END'\n{KILL}{attack}\nEND\nprintf '{rules}' > /app/{next(iter(tasks))}/Makefile"
+        )
+        assert reward(env, f"<bash>{forge}</bash>") == 0.0, attack
+    env.close()
+
+
 def test_a_probe_finds_no_answers_and_cannot_forge_the_reward(tmp_path: Path) -> None:
     (env,) = exported("turngym/Terminal-v0", tmp_path / "tasks", "--option", "family=build", "--tasks", "1")
     tasks = json.loads((tmp_path / "tasks/terminal-0/steps/work/tests/tasks.json").read_text())["tasks"]
@@ -88,6 +124,8 @@ def test_a_probe_finds_no_answers_and_cannot_forge_the_reward(tmp_path: Path) ->
 def test_what_cannot_be_written_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["export-tasks", "turngym/NumberLine-v0", "--out", str(tmp_path / "a")]) == 2
     assert "cannot be written as Harbor tasks" in " ".join(capsys.readouterr().err.split())
+    assert main(["export-tasks", "turngym/CodeRepair-v0", "--out", str(tmp_path / "a"), "--seed", "-5"]) == 2
+    assert "--seed must be 0 or more, got -5." in " ".join(capsys.readouterr().err.split())
     words = ["export-tasks", "turngym/CodeRepair-v0", "--tasks", "1", "--out", str(tmp_path / "b")]
     assert main(words) == 0 and main(words) == 2
     assert "coderepair-0 exists already" in "".join(capsys.readouterr().err.split("\n"))

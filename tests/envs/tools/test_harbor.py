@@ -90,6 +90,14 @@ def test_who_spoils_the_box_before_submitting_gets_nothing(made: Any) -> None:
         assert (reward, terminated, info["fault"]) == (0.0, True, ""), command
 
 
+def test_what_tests_wrote_that_were_killed_counts_nothing(made: Any) -> None:
+    for kill in ("kill -9 $$", "bash -c 'kill -9 $$'", "kill -9 -1"):
+        env = made(folders.task(tests=f"echo 1 > {folders.LOGS}/reward.txt\n{kill}\n"))
+        env.reset(seed=0)
+        _, reward, terminated, _, info = env.step(SUBMIT)
+        assert (reward, terminated, info["fault"]) == (0.0, True, ""), kill
+
+
 def test_a_snapshot_holds_the_permissions_of_the_root(made: Any) -> None:
     env = made(folders.task())
     env.reset(seed=0)
