@@ -15,8 +15,10 @@ from rich.text import Text
 from turngym.benchmarks.cli.terminal.play_session import Session
 from turngym.terminal.console import Console
 from turngym.text import printable
+from turngym.trainers.core.wording import counted
 
 _MOST_LEGAL = 200
+_MOST_RECORDED = 10
 
 
 class Screen:
@@ -35,7 +37,20 @@ class Screen:
         self.line(session.env.instructions, "dim")
         if is_interactive:
             self.line(":help shows what else you can type, :legal what you can do now", "dim cyan")
+        self.recorded(session)
         self.state(session, is_interactive=is_interactive)
+
+    def recorded(self, session: Session) -> None:
+        """Show the last turns before the recorded state that an episode has just been continued from."""
+        turns = session.recorded
+        left_out = max(0, len(turns) - _MOST_RECORDED)
+        if left_out:
+            self.note(f"{counted(left_out, 'earlier recorded turn')} not shown")
+        for number in range(left_out, len(turns)):
+            self.console.rule(f"turn {number + 1}, recorded")
+            self.line(turns[number].observation)
+            self.action(turns[number].action)
+            self.line(f"reward {session.turns[number].reward:g}", "dim")
 
     def state(self, session: Session, *, is_interactive: bool) -> None:
         """Show the observation, and the outcome after the end."""

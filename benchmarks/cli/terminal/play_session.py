@@ -71,6 +71,11 @@ class Session:
         """The text of the observation."""
         return str(self.observation["text"] if isinstance(self.observation, Mapping) else self.observation)
 
+    @property
+    def recorded(self) -> tuple[RecordedTurn, ...]:
+        """The turns before the recorded state that the task of this seed is continued from."""
+        return self.start.beginning.turns if self.start is not None and self.start.seed == self.seed else ()
+
     def begin(self, seed: int | None = None) -> None:
         """Start the task of a seed, or the same one again, from the recorded state if it has one.
 
@@ -81,7 +86,7 @@ class Session:
         self.observation, self.info = self.env.reset(seed=self.seed)
         self.turns, self.is_over, self.is_truncated = [], False, False
         if self.start is not None and self.start.seed == self.seed:
-            for turn in self.start.beginning.turns:
+            for turn in self.recorded:
                 self._require_recorded(self.start.beginning)
                 self.follow(turn)
                 self.take(turn.action)

@@ -186,12 +186,25 @@ def test_a_folder_makes_only_what_is_registered(base: Path) -> None:
         recorded_states(f"{base}@1")
 
 
+def test_the_last_ten_turns_before_a_state_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    evaluate(GAME, "scripted:50,25", episodes=1, options={"high": 60, "max_turns": 14}, out=tmp_path / "long")
+    assert main(["play", "--from", f"{tmp_path / 'long'}:0@12", "--agent", "scripted:1"]) == 0
+    shown = capsys.readouterr().out
+    assert "2 earlier recorded turns not shown" in shown and shown.count(", recorded") == 10
+    assert "turn 2, recorded" not in shown and "turn 12, recorded" in shown
+
+
 def test_both_commands_continue(base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["eval", "--from", f"{base}@1", "--agent", "random", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["suite"] == f"{GAME} from recorded states"
     assert main(["play", "--from", f"{base}:2@2", "--agent", "scripted:1,2,3"]) == 0
     shown = capsys.readouterr().out
-    assert "turn 3" in shown and "turn 2\n" not in shown
+    assert [word in shown for word in ("turn 1, recorded", "turn 2, recorded", "turn 3, recorded")] == [
+        True,
+        True,
+        False,
+    ]
+    assert shown.index("turn 2, recorded") < shown.index("action> 25") < shown.index("turn 3")
     for words in (["eval", GAME, "--agent", "random"], ["play", GAME]):
         assert main([*words, "--from", f"{base}@1"]) == 2
     assert capsys.readouterr().err.count("in its folder: leave out the") == 2
