@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,7 @@ class ModelSettings:
         prompt: Fields of :class:`PromptConfig`.
         stage: Stage of the model: ``trained``, ``warm-up``, ``control`` or ``checkpoint``.
         turngym: Version that trained it.
+        others: The same for each further environment of a run on several.
     """
 
     env: str
@@ -60,6 +61,11 @@ class ModelSettings:
     prompt: Mapping[str, Any] = field(default_factory=dict)
     stage: str = "trained"
     turngym: str = __version__
+    others: tuple[ModelSettings, ...] = ()
+
+    def on(self, env: str) -> ModelSettings:
+        """Return the settings on one of the environments; those on the first if it was not trained on that one."""
+        return next((each for each in self.others if each.env == env), self)
 
     def write(self, folder: Path) -> None:
         """Write the file into a model's folder."""
@@ -94,11 +100,12 @@ class ModelSettings:
         return [*options, *(() if self.usable_wrappers() else self.wrappers)]
 
 
-def model_settings(source: str) -> ModelSettings | None:
+def model_settings(source: str, env: str = "") -> ModelSettings | None:
     """Return how the model in a folder was trained; None if unknown, as for a model from a hub.
 
     Args:
         source: The folder; anything else is no error.
+        env: Environment that it is to play; of a run on several, the settings on this one are returned.
 
     Raises:
         ConfigError: The file is there and cannot be used.
@@ -111,7 +118,7 @@ def model_settings(source: str) -> ModelSettings | None:
         if not source or not folder.is_dir():
             return None
         if (folder / MODEL_FILE).is_file():
-            return _read(folder / MODEL_FILE, _from_json)
+            return _read(folder / MODEL_FILE, _from_json).on(env)
         run = run_of(folder)
         return None if run is None else _read(run / "config.json", lambda content: _from_run(content, _stage(folder)))
     except OSError as error:
@@ -152,7 +159,14 @@ def _from_json(content: Any) -> ModelSettings:
     version = content["version"]
     if type(version) is not int or not 1 <= version <= _VERSION:
         raise ConfigError(f"version {str(version)[:20]!r} of the file is not known to turngym {__version__}")
-    known = {each.name for each in fields(ModelSettings)}
+    others = content.get("others", [])
+    if not isinstance(others, list):
+        raise ConfigError("others must be a list")
+    return replace(_of_environment(content), others=tuple(map(_of_environment, others)))
+
+
+def _of_environment(content: Any) -> ModelSettings:
+    known = {each.name for each in fields(ModelSettings)} - {"others"}
     values = {key: value for key, value in content.items() if key in known}
     return _checked(ModelSettings(**{**values, "wrappers": tuple(values.get("wrappers", ()))}))
 

@@ -72,11 +72,12 @@ _AGENT = Wanted(
 )
 
 
-def settings_for(description: str, **asked: Any) -> AgentSettings:
+def settings_for(description: str, env: str = "", **asked: Any) -> AgentSettings:
     """Return the settings of an agent: explicit ones first, then how its model was trained, then the defaults.
 
     Args:
         description: ``name`` or ``name:argument``; the argument may be the folder of a model that turngym trained.
+        env: Environment that it is to play, for a model that was trained on several.
         **asked: Fields of :class:`AgentSettings`; None means not given; each entry of ``prompt`` counts by itself.
 
     Raises:
@@ -88,7 +89,7 @@ def settings_for(description: str, **asked: Any) -> AgentSettings:
     from turngym.agents.models.settings import model_settings  # imported only when agents are made
 
     chosen = {name: value for name, value in asked.items() if value is not None}
-    trained = model_settings(description.partition(":")[2])
+    trained = model_settings(description.partition(":")[2], env)
     if description.partition(":")[0] == _SERVED:
         chosen["prompt"] = served_prompt(chosen.get("prompt", {}))
     if trained is None:

@@ -307,12 +307,13 @@ _MODEL_OPTIONS = ("temperature", "top_p", "max_new_tokens", "format", "style", "
 """The options of a model, which every command that plays with one has."""
 
 
-def settings_of_options(options: object, agent: str, seed: int) -> AgentSettings:
+def settings_of_options(options: object, agent: str, env: str, seed: int) -> AgentSettings:
     """Return what another command makes an agent with, checked as those of an evaluation are.
 
     Args:
         options: The arguments of that command, with those of :data:`_MODEL_OPTIONS`.
         agent: The agent.
+        env: Environment or game that it plays.
         seed: Seed of what it draws.
 
     Raises:
@@ -320,7 +321,7 @@ def settings_of_options(options: object, agent: str, seed: int) -> AgentSettings
         ConfigError: A number is out of range, or there is no such setting of prompts.
     """
     given: dict[str, Any] = {name: getattr(options, name) for name in _MODEL_OPTIONS}
-    like = Arguments("", agent, seed=seed, **given)
+    like = Arguments(env, agent, seed=seed, **given)
     _check_numbers(like)
     return agent_settings(like)
 
@@ -338,6 +339,7 @@ def agent_settings(arguments: Arguments) -> AgentSettings:
         make_style(arguments.style)
     return settings_for(
         arguments.agent,
+        arguments.target,
         seed=arguments.seed,
         format=arguments.format,
         style=arguments.style,

@@ -192,7 +192,7 @@ def watched(arguments: Arguments, seed: int, options: dict[str, Any], wrappers: 
     """
     if arguments.agent in (_HUMAN, _EXPERT):
         return None
-    settings = evaluation.settings_of_options(arguments, arguments.agent, seed)
+    settings = evaluation.settings_of_options(arguments, arguments.agent, arguments.env, seed)
     agent = make_agent(arguments.agent, settings)
     tell(arguments.agent, arguments.env, options, wrappers, settings)
     agent.prepare()

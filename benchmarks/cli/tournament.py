@@ -155,8 +155,11 @@ def plan_of(arguments: Arguments) -> TournamentPlan:
     options = key_values(arguments.option, "--option")
     game = make_game(arguments.game, **options)
     chosen = arguments.players or ",".join(dict.fromkeys([*_GENERIC_PLAYERS, *game.players]))
-    players, common = players_of(chosen), evaluation.settings_of_options(arguments, "", arguments.seed)
-    own = {name: evaluation.settings_of_options(arguments, player, arguments.seed) for name, player in players.items()}
+    players, common = players_of(chosen), evaluation.settings_of_options(arguments, "", arguments.game, arguments.seed)
+    own = {
+        name: evaluation.settings_of_options(arguments, player, arguments.game, arguments.seed)
+        for name, player in players.items()
+    }
     for name, player in players.items():
         tell(player, arguments.game, options, (), own[name])
     return TournamentPlan(

@@ -227,22 +227,25 @@ class TrainConfig(Options):
         )
 
     def model_settings(self, stage: str) -> ModelSettings:
-        """Return what the folder of a model of this run says about its training: of several environments, the first.
+        """Return what the folder of a model of this run says about its training.
 
         Args:
             stage: ``trained``, ``warm-up`` or ``control``.
         """
-        first = self.members[0].config
-        return ModelSettings(
-            env=first.env,
-            env_options=dict(first.env_options),
-            wrappers=first.wrappers,
-            format=first.rollout.format,
-            max_new_tokens=first.rollout.max_new_tokens,
-            temperature=first.rollout.temperature,
-            prompt=dataclasses.asdict(first.rollout.prompt),
-            stage=stage,
-        )
+        first, *others = [
+            ModelSettings(
+                env=each.env,
+                env_options=dict(each.env_options),
+                wrappers=each.wrappers,
+                format=each.rollout.format,
+                max_new_tokens=each.rollout.max_new_tokens,
+                temperature=each.rollout.temperature,
+                prompt=dataclasses.asdict(each.rollout.prompt),
+                stage=stage,
+            )
+            for each in (member.config for member in self.members)
+        ]
+        return dataclasses.replace(first, others=tuple(others))
 
     def as_json(self) -> dict[str, Any]:
         """Return the settings as a value that JSON can hold."""

@@ -30,7 +30,7 @@ def environment_as_trained(
         options: Options that were given.
         wrappers: Wrappers that were given; with none, those of the training are put around.
     """
-    trained = model_settings(source_of(agent))
+    trained = model_settings(source_of(agent), env)
     if trained is None or trained.env != env:
         return dict(options), tuple(wrappers)
     return {**trained.usable_options(), **options}, tuple(wrappers) or trained.usable_wrappers()
@@ -53,7 +53,7 @@ def tell(
         settings: Settings of the agent.
     """
     source = source_of(agent)
-    trained = model_settings(source)
+    trained = model_settings(source, env)
     if trained is None:
         if (Path(source) / "config.json").is_file():
             print(f"note: {source} does not say how it was trained: it plays with the options given.", file=sys.stderr)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
-from turngym.agents.prompt_text import PromptConfig
 from turngym.benchmarks.cli.options.parsing import as_pairs
 from turngym.envs.multiagent.registration import is_game
 from turngym.trainers.core.wording import counted, percent
@@ -92,19 +90,15 @@ def evaluation_commands(folder: RunFolder, config: TrainConfig, mode: str) -> li
         config: Its settings.
         mode: ``sampled`` or ``greedy``.
     """
-    first = config.members[0].config
-    return [_evaluation_command(folder, member, mode, first) for member in config.members]
+    return [_evaluation_command(folder, member, mode) for member in config.members]
 
 
-def _evaluation_command(folder: RunFolder, member: Member, mode: str, recorded: TrainConfig) -> str:
-    """Return one of the commands; the model's folder has the options of one environment, the first."""
+def _evaluation_command(folder: RunFolder, member: Member, mode: str) -> str:
+    """Return one of the commands; the model's folder has the options that a file may hold."""
     config, model = member.config, f"hf:{folder.path / 'model'}"
     if config.agent.package:
         return shlex.join(["turngym", "serve-model", str(folder.path / "model")])
-    is_recorded = config.env == recorded.env
-    left_out = set(
-        config.model_settings("trained").left_out if is_recorded else (*config.env_options, *config.wrappers)
-    )
+    left_out = set(config.model_settings("trained").left_out)
     if is_game(config.env):
         options = {key: value for key, value in config.env_options.items() if key not in _TABLE_OPTIONS}
         players = ",".join([f"trained={model}", *config.self_play.evaluation_opponents])
@@ -120,11 +114,6 @@ def _evaluation_command(folder: RunFolder, member: Member, mode: str, recorded: 
         words += [word for mount in config.agent.mounts for word in ("--agent-mount", mount)]
         words += ["--agent-answer", config.agent.answer] if config.agent.answer != "post" else []
     words += ["--temperature", f"{config.rollout.temperature:g}"] if mode == "sampled" else []
-    if not is_recorded:
-        words += ["--format", config.rollout.format, "--max-new-tokens", str(config.rollout.max_new_tokens)]
-        words += [
-            word for pair in _differing(recorded.rollout.prompt, config.rollout.prompt) for word in ("--prompt", pair)
-        ]
     done = folder.evaluations().get(f"final-{mode}-on-{member.label}" if member.label else f"final-{mode}")
     if done is not None:
         episodes = int(done["success"]["count"])
@@ -133,11 +122,6 @@ def _evaluation_command(folder: RunFolder, member: Member, mode: str, recorded: 
         words += ["--num-envs", str(slots)] if slots != min(_DEFAULT_SLOTS, episodes) else []
     words += ["--backend", config.rollout.backend] if config.rollout.backend != "sync" else []
     return shlex.join(words)
-
-
-def _differing(recorded: PromptConfig, wanted: PromptConfig) -> tuple[str, ...]:
-    known = asdict(recorded)
-    return as_pairs({key: value for key, value in asdict(wanted).items() if value != known[key]})
 
 
 def _options(options: Mapping[str, Any]) -> list[str]:

@@ -1,5 +1,6 @@
 """Several environments in one run: draws by weight, groups within one environment, metrics of each, resumes."""
 
+import dataclasses
 import math
 import os
 import signal
@@ -15,7 +16,9 @@ from small import small_model
 
 from turngym.agents.models.embedded import EmbeddedConfig
 from turngym.agents.models.loading import LanguageModel
+from turngym.agents.players import settings_for
 from turngym.agents.trajectory import Branch, Trajectory
+from turngym.benchmarks.cli.options.trained_models import environment_as_trained, tell
 from turngym.benchmarks.cli.terminal.training import evaluation_commands, result_sentences
 from turngym.benchmarks.cli.train import parse_train, words_of
 from turngym.errors import TurngymError
@@ -125,7 +128,24 @@ def test_metrics_and_evaluations_of_each_are_next_to_the_totals(whole: Path) -> 
     assert len(result_sentences(folder, "greedy")) == 3
     first, second = evaluation_commands(folder, folder.config(), "greedy")
     assert first.startswith(f"turngym eval {LINE} --agent") and "max_turns" not in first
-    assert f"eval {GUESS}" in second and "--option max_turns=7" in second and "--format auto" in second
+    assert second.startswith(f"turngym eval {GUESS} --agent") and not {"--option", "--format"} & {*second.split()}
+
+
+@pytest.mark.parametrize("place", ["model", "warmup"])
+def test_the_model_is_played_on_each_environment_as_it_was_trained_there(
+    place: str, whole: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    agent = f"hf:{whole / place}"
+    for member in RunFolder(whole).config().members:
+        config = member.config
+        options, wrappers = environment_as_trained(agent, config.env, {}, ())
+        settings = settings_for(agent, config.env)
+        assert (options, wrappers) == (config.env_options, config.wrappers)
+        assert (settings.format, settings.max_new_tokens) == (config.rollout.format, config.rollout.max_new_tokens)
+        assert settings.prompt == dataclasses.asdict(config.rollout.prompt)
+        tell(agent, config.env, options, wrappers, settings)
+        told = capsys.readouterr().err
+        assert f"was trained on {config.env} with" in told and "it plays in the same way here" in told
 
 
 def test_a_killed_run_resumes_to_the_same_numbers(whole: Path, tmp_path: Path) -> None:
