@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import gymnasium
@@ -94,6 +96,29 @@ def test_who_ends_or_replaces_the_judge_of_a_program_gets_nothing(tmp_path: Path
     place = "/usr/local/bin/python3"
     assert reward(env, f"<bash>mkdir -p /usr/local/bin; printf '{fake}' > {place}; chmod +x {place}</bash>") == 0.0
     env.close()
+
+
+@pytest.mark.integration
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_under_root_a_program_can_neither_end_its_judge_nor_write_a_reward(tmp_path: Path) -> None:
+    exported("turngym/CodeRepair-v0", tmp_path / "tasks", "--tasks", "1")[0].close()
+    (folder,) = (tmp_path / "tasks").iterdir()
+    content, program, logs = folder / "tests/cases.json", tmp_path / "program.py", tmp_path / "logs"
+    content.write_text(json.dumps({**json.loads(content.read_text()), "file": str(program)}))
+    solution = (folder / "solution/solve.sh").read_text().split("\n", 1)[1].rpartition("END_OF_PROGRAM")[0]
+    judge = (folder / "tests/exported.py").read_text().replace('"/logs/verifier"', repr(str(logs)))
+    forge = f"open({str(logs / 'reward.json')!r}, 'w')"
+    attack = f"import os\ntry:\n    os.kill(os.getppid(), 9)\nexcept OSError:\n    {forge}\n"
+    for source, wanted in ((solution, "1\n"), (attack + solution, "0\n")):
+        shutil.copytree(folder / "tests", tmp_path / "tests")
+        shutil.rmtree(logs, ignore_errors=True)
+        logs.mkdir()
+        logs.chmod(0o777)
+        program.write_text(source)
+        text = judge.replace('"/tests"', repr(str(tmp_path / "tests")))
+        subprocess.run(["/usr/bin/python3", "-I", "-c", text], check=True)
+        assert [each.read_text() for each in logs.iterdir()] == [wanted]
+        assert logs.stat().st_mode & 0o777 == 0o777
 
 
 def test_who_ends_the_judge_of_the_terminal_gets_nothing(tmp_path: Path) -> None:
