@@ -33,6 +33,7 @@ from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, Tr
 
 LABELS = ("NumberLine", "GuessTheNumber")
 LINE, GUESS, POKER = "turngym/NumberLine-v0", "turngym/GuessTheNumber-v0", "turngym/KuhnPoker-v0"
+TALK = ("turngym/WerewolfSmall-v0", "turngym/Werewolf-v0")
 MIXED = TrainConfig(
     envs=(LINE, GUESS),
     weights=(2.0, 1.0),
@@ -224,6 +225,7 @@ def test_wrong_input_is_one_sentence(words: list[str], message: str) -> None:
     [
         ({"rollout": replace(MIXED.rollout, journal=True)}, "asynchronous rollouts and journals play one environment"),
         ({"env_options": {"max_turn": 3}, "per_env": {}}, "max_turn"),
+        ({"envs": TALK, "algorithm": "lspo", "env_options": {}, "per_env": {}}, "lspo trains on one game"),
         ({"envs": (LINE, POKER), "algorithm": "vine_ppo", "env_options": {}, "per_env": {}}, "games between seats"),
     ],
 )

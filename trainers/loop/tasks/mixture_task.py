@@ -16,6 +16,7 @@ from turngym.arithmetic import float_sum
 from turngym.envs.multiagent.registration import is_game
 from turngym.errors import ConfigError
 from turngym.seeding import stream
+from turngym.trainers.algorithms import LEARNERS
 from turngym.trainers.core.algorithm import Algorithm
 from turngym.trainers.engine.ranks import SINGLE, Ranks
 from turngym.trainers.loop.tasks.parts import WHOLE, Chosen, Part
@@ -241,6 +242,8 @@ def require_mixable(config: TrainConfig) -> None:
         )
     if config.agent.is_used:
         raise ConfigError("agent programs play one environment: leave out --agent.command, or all but one of --env.")
+    if config.algorithm in LEARNERS:
+        raise ConfigError(f"{config.algorithm} trains on one game: leave out all but one of --env.")
     games = [member.config.self_play for member in config.members if is_game(member.config.env)]
     if len(games) > 1 and any(each.num_past or each.is_prioritised for each in games):
         raise ConfigError(
