@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple, TypeAlias
 
-from turngym.envs.sql.contents import FIRST_YEAR, LAST_YEAR, PLACES
+from turngym.envs.sql.contents import FIRST_YEAR, LAST_YEAR, PLACES, Bound
 from turngym.envs.sql.domains import EVENT, PERSON, PLACE, THING
 from turngym.envs.sql.schema import Schema
 from turngym.envs.website.draw import Dice
 
 ALIASES = {EVENT: "e", PERSON: "p", THING: "t"}
 """Role -> how its table is called in the FROM clause."""
+_EARLY = f"{FIRST_YEAR - 1}-06-15"
 
 
 class Condition(NamedTuple):
@@ -22,12 +23,14 @@ class Condition(NamedTuple):
         words: Words that follow the noun.
         sql: The same in SQL, with the aliases of ``ALIASES``.
         named: Key of a column and the text that the condition names.
+        bound: Bound that it names.
     """
 
     role: str
     words: str
     sql: str
     named: tuple[str, str] | None = None
+    bound: Bound | None = None
 
 
 Maker: TypeAlias = Callable[[Schema, Dice], Condition]
@@ -48,14 +51,15 @@ def _middle_day(dice: Dice) -> str:
 def _since(role: str, key: str, words: str, schema: Schema, dice: Dice) -> Condition:
     day, column = _middle_day(dice), _column(schema, role, key)
     word, sign = dice.one((("before", "<"), ("on or after", ">="), ("after", ">")))
-    return Condition(role, f"{words} {word} {day}", f"{column} {sign} '{day}'")
+    bound = Bound(key, (day,), _EARLY if sign == ">=" else day)
+    return Condition(role, f"{words} {word} {day}", f"{column} {sign} '{day}'", bound=bound)
 
 
 def _missing(role: str, key: str, schema: Schema, dice: Dice) -> Condition:
     column = _column(schema, role, key)
     if dice.share() < 0.5:
-        return Condition(role, f"without a {key}", f"{column} IS NULL")
-    return Condition(role, f"with a {key}", f"{column} IS NOT NULL")
+        return Condition(role, f"without a {key}", f"{column} IS NULL", bound=Bound(key, (), 3))
+    return Condition(role, f"with a {key}", f"{column} IS NOT NULL", bound=Bound(key, (), None))
 
 
 def _status(schema: Schema, dice: Dice) -> Condition:
@@ -73,16 +77,25 @@ def _dated(schema: Schema, dice: Dice) -> Condition:
 
 
 def _year(schema: Schema, dice: Dice) -> Condition:
-    year = dice.whole(FIRST_YEAR, LAST_YEAR)
-    return Condition(EVENT, f"dated in {year}", f"substr({_column(schema, EVENT, 'day')}, 1, 4) = '{year}'")
+    return _in_year(schema, dice.whole(FIRST_YEAR, LAST_YEAR))
+
+
+def _in_year(schema: Schema, year: int) -> Condition:
+    ends = f"{year}-01-01", f"{year}-12-31", f"{year - 1}-12-31", f"{year + 1}-01-01"
+    sql = f"substr({_column(schema, EVENT, 'day')}, 1, 4) = '{year}'"
+    return Condition(EVENT, f"dated in {year}", sql, bound=Bound("day", ends, _EARLY))
 
 
 def _amount(schema: Schema, dice: Dice) -> Condition:
     least = dice.whole(4, 8)
-    column = _column(schema, EVENT, "amount")
     if dice.share() < 0.5:
-        return Condition(EVENT, f"with at least {least} {schema.domain.amount}", f"{column} >= {least}")
-    return Condition(EVENT, f"with fewer than {least} {schema.domain.amount}", f"{column} < {least}")
+        return _at_least(schema, EVENT, "amount", least, f"with at least {least} {schema.domain.amount}")
+    words, sql = f"with fewer than {least} {schema.domain.amount}", f"{_column(schema, EVENT, 'amount')} < {least}"
+    return Condition(EVENT, words, sql, bound=Bound("amount", (least,), least))
+
+
+def _at_least(schema: Schema, role: str, key: str, least: int, words: str) -> Condition:
+    return Condition(role, words, f"{_column(schema, role, key)} >= {least}", bound=Bound(key, (least,), least - 1))
 
 
 def _rated(schema: Schema, dice: Dice) -> Condition:
@@ -114,8 +127,14 @@ def _kind(schema: Schema, dice: Dice) -> Condition:
 def _price(schema: Schema, dice: Dice) -> Condition:
     limit, column = 10 * dice.whole(70, 140), _column(schema, THING, "price")
     if dice.share() < 0.5:
-        return Condition(THING, f"with a price above {limit} cents", f"{column} > {limit}")
-    return Condition(THING, f"with a price of at most {limit} cents", f"{column} <= {limit}")
+        return _above(schema, limit)
+    words, sql = f"with a price of at most {limit} cents", f"{column} <= {limit}"
+    return Condition(THING, words, sql, bound=Bound("price", (limit,), limit + 10))
+
+
+def _above(schema: Schema, limit: int) -> Condition:
+    sql = f"{_column(schema, THING, 'price')} > {limit}"
+    return Condition(THING, f"with a price above {limit} cents", sql, bound=Bound("price", (limit,), limit))
 
 
 OF_ROLE: Mapping[str, Mapping[Maker, str]] = {
@@ -166,27 +185,27 @@ def _recent(schema: Schema, dice: Dice) -> tuple[Condition, ...]:
     day, column = _middle_day(dice), _column(schema, EVENT, "day")
     joined = _column(schema, PERSON, "joined")
     return (
-        Condition(EVENT, f"dated on or after {day}", f"{column} >= '{day}'"),
-        Condition(EVENT, f"dated in {LAST_YEAR}", f"substr({column}, 1, 4) = '{LAST_YEAR}'"),
-        Condition(PERSON, f"that joined on or after {day}", f"{joined} >= '{day}'"),
+        Condition(EVENT, f"dated on or after {day}", f"{column} >= '{day}'", bound=Bound("day", (day,), _EARLY)),
+        _in_year(schema, LAST_YEAR),
+        Condition(
+            PERSON, f"that joined on or after {day}", f"{joined} >= '{day}'", bound=Bound("joined", (day,), _EARLY)
+        ),
     )
 
 
 def _large(schema: Schema, dice: Dice) -> tuple[Condition, ...]:
     least, limit = dice.whole(5, 8), 10 * dice.whole(80, 130)
     return (
-        Condition(
-            EVENT, f"with at least {least} {schema.domain.amount}", f"{_column(schema, EVENT, 'amount')} >= {least}"
-        ),
-        Condition(THING, f"with a price above {limit} cents", f"{_column(schema, THING, 'price')} > {limit}"),
+        _at_least(schema, EVENT, "amount", least, f"with at least {least} {schema.domain.amount}"),
+        _above(schema, limit),
     )
 
 
 def _good(schema: Schema, dice: Dice) -> tuple[Condition, ...]:
     least, score = dice.whole(3, 4), dice.whole(20, 40)
     return (
-        Condition(EVENT, f"with a rating of at least {least}", f"{_column(schema, EVENT, 'rating')} >= {least}"),
-        Condition(PERSON, f"with a score of at least {score}", f"{_column(schema, PERSON, 'score')} >= {score}"),
+        _at_least(schema, EVENT, "rating", least, f"with a rating of at least {least}"),
+        _at_least(schema, PERSON, "score", score, f"with a score of at least {score}"),
         _kind(schema, dice),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from turngym.envs.sql.domains import EVENT, PERSON, PLACE, THING
 from turngym.envs.sql.schema import Row, Schema
@@ -15,6 +15,8 @@ Named: TypeAlias = Mapping[str, tuple[str, ...]]
 """Key of a column -> texts that a request names: these are frequent."""
 Rows: TypeAlias = Mapping[str, Sequence[Row]]
 """Role -> rows in the order of the table's columns."""
+PLAIN, ON_BOUNDS, MISSED = "plain", "on bounds", "missed"
+"""Forms of contents: as drawn, with rows on the bounds that a request names, and without rows that it is about."""
 PATTERNS = 1024
 """Patterns that contents are made of; those of the first half are shown, those of the second hidden."""
 FIRST_YEAR, LAST_YEAR = 2022, 2024
@@ -33,24 +35,46 @@ TITLES = (
     "Mirage", "Nimbus", "Onyx", "Prism", "Quill", "Ripple", "Saga", "Tundra",
 )
 # fmt: on
+_NUMBERED = {"joined": (PERSON, 3), "score": (PERSON, 5), "price": (THING, 3)} | {
+    key: (EVENT, place) for key, place in (("day", 3), ("amount", 4), ("rating", 6))
+}
+"""Key of a column with bounds -> the role of its table, and its place there."""
+_ON_BOUND = 0.5
 _RATED, _SCORED, _AT_HOME, _REPEATED, _LEGACY_RIGHT = 0.7, 0.75, 0.85, 0.15, 0.5
 _FREQUENT = (0, 0, 0, 0, 1, 1, 2, 2, 3, 4)
 """Places among the texts of a column, as often as they occur."""
 
 
-def rows_of(schema: Schema, pattern: int, named: Named) -> Rows:
+class Bound(NamedTuple):
+    """A bound that a condition names.
+
+    Args:
+        key: Key of the column.
+        near: Values that are on the bound; empty for none.
+        missed: A value that does not fulfil the condition.
+    """
+
+    key: str
+    near: tuple[str | int, ...]
+    missed: str | int | None
+
+
+def rows_of(schema: Schema, pattern: int, named: Named, bounds: Sequence[Bound] = (), form: str = PLAIN) -> Rows:
     """Return the content of a database.
 
     Args:
         schema: Its schema.
         pattern: Number below ``PATTERNS``; everything else follows from it.
         named: What the request names.
+        bounds: Bounds that it names.
+        form: ``PLAIN``, ``ON_BOUNDS`` or ``MISSED``.
     """
     places, persons, things, events = _pattern(pattern)
     domain = schema.domain
     names = _named_first(PLACES[pattern % 7 :], named.get("place", ()))
-    levels, kinds = (_named_first(getattr(domain, f"{key}s"), named.get(key, ())) for key in ("level", "kind"))
-    statuses = _named_first(domain.statuses, named.get("status", ()))
+    order = _named_first if form != MISSED else _without
+    levels, kinds = (order(getattr(domain, f"{key}s"), named.get(key, ())) for key in ("level", "kind"))
+    statuses = order(domain.statuses, named.get("status", ()))
     drawn: Mapping[str, Sequence[Row]] = {
         PLACE: [(number, names[name], region) for number, name, region in places],
         PERSON: [
@@ -65,7 +89,26 @@ def rows_of(schema: Schema, pattern: int, named: Named) -> Rows:
             for first, status, rating, legacy in events
         ],
     }
+    if form != PLAIN:
+        drawn = _moved(drawn, bounds, form, Dice(stream("sql bounds", pattern)))
     return {role: list(map(schema.orders[role], rows)) for role, rows in drawn.items()}
+
+
+def _moved(drawn: Mapping[str, Sequence[Row]], bounds: Sequence[Bound], form: str, dice: Dice) -> Rows:
+    """Return rows of which every other one is on each bound, or all miss it."""
+    found = {role: [list(row) for row in rows] for role, rows in drawn.items()}
+    for bound in bounds:
+        role, place = _NUMBERED[bound.key]
+        for row in found[role]:
+            if form == MISSED:
+                row[place] = bound.missed
+            elif bound.near and dice.share() < _ON_BOUND:
+                row[place] = dice.one(bound.near)
+    return {role: [tuple(row) for row in rows] for role, rows in found.items()}
+
+
+def _without(options: Sequence[str], named: Sequence[str]) -> list[str]:
+    return [each for each in options if each not in named] or list(options)
 
 
 def _named_first(options: Sequence[str], named: Sequence[str]) -> list[str]:

@@ -10,7 +10,7 @@ from turngym.envs.parsing.calls import Call
 from turngym.envs.settings import worded
 from turngym.envs.sql import calls
 from turngym.envs.sql.calls import CALLS, NOTATION, TOOLS, read_action, result_text
-from turngym.envs.sql.contents import PATTERNS, Rows, rows_of
+from turngym.envs.sql.contents import MISSED, ON_BOUNDS, PATTERNS, PLAIN, Rows, rows_of
 from turngym.envs.sql.domains import PLACE, ROLES
 from turngym.envs.sql.engine import Content, Database, borrow, give_back
 from turngym.envs.sql.judge import is_right_answer, is_right_update, share_of_changes, share_of_rows
@@ -24,6 +24,8 @@ from turngym.types import JSONValue
 _NUMBERS = 2**40
 _SHOWN = PATTERNS // 2
 """Patterns of contents that are shown; as many others are hidden."""
+_FORMS = (ON_BOUNDS, MISSED, ON_BOUNDS)
+"""Forms of the first hidden contents; the others are plain."""
 _MOST_CHANGES = 8
 """Statements of a change: each is run on every hidden database, too."""
 _CHANGING = (calls.SQL, calls.ROLLBACK, calls.ASK)
@@ -123,7 +125,8 @@ class Sql(TextEnv[str]):
         """Yield hidden contents, each of them once."""
         task = self._task
         for place in range(_SHOWN):
-            yield rows_of(task.schema, _SHOWN + (self._hidden + place) % _SHOWN, task.named)
+            form = _FORMS[place] if place < len(_FORMS) else PLAIN
+            yield rows_of(task.schema, _SHOWN + (self._hidden + place) % _SHOWN, task.named, task.bounds, form)
 
     @property
     def task(self) -> Task:

@@ -9,6 +9,7 @@ import numpy as np
 
 from turngym.envs.instances import canonical_text
 from turngym.envs.sql.conditions import AMBIGUOUS, Condition, drawn, on_event
+from turngym.envs.sql.contents import Bound
 from turngym.envs.sql.domains import DOMAINS, EVENT
 from turngym.envs.sql.drafts import Case, Draft, Family, Numbers
 from turngym.envs.sql.questions import QUESTIONS
@@ -36,6 +37,7 @@ class Task:
         term: Word of the request with several meanings; empty for none.
         meanings: Words for each meaning.
         named: Texts that every database has, by keys of columns.
+        bounds: Bounds that the request, or a meaning of it, names.
     """
 
     number: int
@@ -47,6 +49,7 @@ class Task:
     term: str
     meanings: tuple[str, ...]
     named: Mapping[str, tuple[str, ...]]
+    bounds: tuple[Bound, ...]
 
     @property
     def text(self) -> str:
@@ -104,4 +107,5 @@ def _task(
     request, _, is_ordered, _ = drafts[0]
     shown = tuple(on_event(schema, each) for each in meanings)
     solutions = tuple(each.sql for each in drafts)
-    return Task(number, schema, request, solutions, family.is_update, is_ordered, term, shown, named)
+    bounds = tuple(each.bound for each in (*meanings, *conditions) if each.bound)
+    return Task(number, schema, request, solutions, family.is_update, is_ordered, term, shown, named, bounds)

@@ -1,5 +1,6 @@
 """Ways to success without solving the task: none works."""
 
+import re
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -9,6 +10,7 @@ from turngym.envs.sql.env import Sql
 from turngym.envs.sql.judge import is_right_answer
 
 COUNT = 25
+SIGNS = ((" >= ", " > "), (" > ", " >= "), (" <= ", " < "), (" < ", " <= "))
 Player = Callable[[Sql], Iterator[str]]
 
 
@@ -153,3 +155,20 @@ def test_every_condition_of_a_question_matters_on_some_hidden_database() -> None
         passed += is_right_answer(env._database_seen, env._contents(), solution, weaker, env.task.is_ordered)
     env.close()
     assert judged > 40 and passed <= judged // 20
+
+
+def test_the_bounds_of_a_question_and_the_case_without_rows_matter_on_some_hidden_database() -> None:
+    """Of a query with another sign, or without its value for no rows, the judge sees the difference."""
+    env, judged, passed = Sql(level=1, updates=0.0), 0, 0
+    for seed in range(100):
+        env.reset(seed=seed)
+        solution = env.task.solutions[0]
+        others = [re.sub(r"COALESCE\((SUM\(.*?\)), 0\)", r"\1", solution)]
+        others += [solution.replace(sign, other, 1) for sign, other in SIGNS if sign in solution]
+        for other in others:
+            if other != solution:
+                judged += 1
+                passed += is_right_answer(env._database_seen, env._contents(), solution, other, env.task.is_ordered)
+                env.reset(seed=seed)
+    env.close()
+    assert judged > 40 and passed <= judged // 10

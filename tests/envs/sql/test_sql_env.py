@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from turngym.envs.sql.calls import CALLS, read_action
-from turngym.envs.sql.contents import rows_of
+from turngym.envs.sql.contents import MISSED, ON_BOUNDS, PLAIN, Bound, rows_of
 from turngym.envs.sql.domains import DOMAINS, ROLES
 from turngym.envs.sql.engine import Database
 from turngym.envs.sql.env import Sql
@@ -74,6 +74,23 @@ def test_contents_hold_missing_values_equal_names_and_duplicates() -> None:
         found["twice"] += len({(each["person"], each["thing"], each["day"]) for each in made}) < len(made)
         found["without"] += len({each["person"] for each in made}) < len(people)
     assert all(count > 10 for count in found.values()) and len(found) == 4
+
+
+def test_contents_can_be_on_bounds_or_miss_them() -> None:
+    schema = schema_of(0, 0, 1)
+    status = schema.domain.statuses[0]
+    bounds, named = (Bound("day", ("2023-05-01",), "2021-06-15"), Bound("rating", (), None)), {"status": (status,)}
+    plain, near, missed = (
+        [
+            dict(zip(schema.columns["event"], row, strict=True))
+            for row in rows_of(schema, 600, named, bounds, form)["event"]
+        ]
+        for form in (PLAIN, ON_BOUNDS, MISSED)
+    )
+    assert 0.2 < sum(each["day"] == "2023-05-01" for each in near) / len(near) < 0.8
+    assert [each["rating"] for each in near] == [each["rating"] for each in plain]
+    assert {(each["day"], each["rating"]) for each in missed} == {("2021-06-15", None)}
+    assert status in {each["status"] for each in plain} and status not in {each["status"] for each in missed}
 
 
 def test_snapshots_continue_equally_from_every_turn() -> None:
