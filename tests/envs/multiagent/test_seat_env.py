@@ -13,7 +13,7 @@ from turngym.envs.check import check
 from turngym.envs.instances import split_of
 from turngym.envs.multiagent import TableVector
 from turngym.envs.multiagent.records import transcript_text
-from turngym.envs.registration import seat_id, specs
+from turngym.envs.registration import games, seat_id, specs
 from turngym.envs.seat import SeatEnv
 from turngym.envs.vector import make_vec
 from turngym.errors import ConfigError, UnknownName
@@ -49,7 +49,9 @@ def act(env: SeatEnv, number: int) -> str:
 def test_every_game_has_its_seat_in_gymnasiums_registry() -> None:
     for game_id in games_without_packages():
         env = gymnasium.make(seat_id(game_id))
-        assert isinstance(env, SeatEnv) and specs()[seat_id(game_id)].kwargs == {"game": game_id}
+        partner = games()[game_id].partner
+        expected = {"game": game_id, **({"opponents": partner} if partner else {})}
+        assert isinstance(env, SeatEnv) and specs()[seat_id(game_id)].kwargs == expected
         assert env.instructions.strip(), "there before the first reset"
 
 
