@@ -7,6 +7,8 @@ output: this gives it no more than returning it would.
 from __future__ import annotations
 
 import json
+import math
+import time
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -77,6 +79,7 @@ def _harness() -> str:
     return _LOAD.format(source=(Path(__file__).parent / "values.py").read_text("utf8") + CALL)
 
 
+_TOO_LATE = "not run: the time of all tests is over"
 _NO_VALUE = {
     "timeout": "out of time",
     "output": "too much output",
@@ -86,7 +89,12 @@ _NO_VALUE = {
 
 
 def run_tests(
-    sandbox: Sandbox, source: str, name: str, inputs: Sequence[Sequence[Any]], seconds: float
+    sandbox: Sandbox,
+    source: str,
+    name: str,
+    inputs: Sequence[Sequence[Any]],
+    seconds: float,
+    deadline: float = math.inf,
 ) -> tuple[list[Ran], str]:
     """Run a program on each input.
 
@@ -96,6 +104,7 @@ def run_tests(
         name: Name of its function.
         inputs: Encoded arguments of each call (see :mod:`turngym.envs.tools.code_repair.values`).
         seconds: Time of each call.
+        deadline: When the time of all calls is over, as of ``time.monotonic``; later ones are not run.
 
     Returns:
         What came of each input, and what went wrong before the first; empty for nothing.
@@ -104,7 +113,7 @@ def run_tests(
         SandboxError: The sandbox does not start.
     """
     with sandbox.session() as session:
-        return run_in(session, source, name, inputs, seconds)
+        return run_in(session, source, name, inputs, seconds, deadline=deadline)
 
 
 def run_in(
@@ -114,29 +123,37 @@ def run_in(
     inputs: Sequence[Sequence[Any]],
     seconds: float,
     most_losses: int = _MOST_LOSSES,
+    deadline: float = math.inf,
 ) -> tuple[list[Ran], str]:
     """Run a program on each input as :func:`run_tests` does, in a session that is there already."""
-    problem = _load(session, source, seconds)
+    problem = _load(session, source, seconds, deadline)
     if problem:
         return [Ran(False, problem=problem)] * len(inputs), problem
     found: list[Ran] = []
     losses, is_loaded = 0, True
     for values in inputs:
-        is_loaded = is_loaded or (losses <= most_losses and not _load(session, source, seconds))
+        is_loaded = is_loaded or (losses <= most_losses and not _load(session, source, seconds, deadline))
+        left = min(seconds, deadline - time.monotonic())
+        if left <= 0:
+            found.append(Ran(False, problem=_TOO_LATE))
+            continue
         if not is_loaded:
             losses = most_losses + 1
             found.append(Ran(False, problem="not run: earlier tests ended the interpreter"))
             continue
-        told = session.run(f"_turngym_call({name!r}, {json.dumps(list(values))!r})", seconds)
+        told = session.run(f"_turngym_call({name!r}, {json.dumps(list(values))!r})", left)
         losses, is_loaded = losses + told.lost_state, not told.lost_state
         found.append(_read(told))
     return found, ""
 
 
-def _load(session: SandboxSession, source: str, seconds: float) -> str:
+def _load(session: SandboxSession, source: str, seconds: float, deadline: float) -> str:
     """Run the program itself; returns what went wrong."""
+    left = min(seconds, deadline - time.monotonic())
+    if left <= 0:
+        return _TOO_LATE
     session.run(_harness())
-    told = session.run(source, seconds)
+    told = session.run(source, left)
     if told.status == "ok":
         return ""
     return last_line(told.stderr) if told.status == "error" else _NO_VALUE[told.status]

@@ -15,6 +15,8 @@ VIEW, SEARCH, EDIT = "view", "search", "edit"
 _MOST_HITS = 50
 _LONGEST_LINE = 200
 _LARGEST = 2**20
+_LONGEST_NAME, _LONGEST_PATH = 255, 1000
+"""Bytes of the name and of the path of a new file."""
 _TEXT, _NUMBER = {"type": "string"}, {"type": "integer", "minimum": 1}
 Files = Mapping[str, Entry]
 Write = Callable[[str, bytes], None]
@@ -95,20 +97,23 @@ def search(files: Files, write: Write, given: Mapping[str, Any]) -> str:
     return "\n".join([*hits[:_MOST_HITS], *([f"and {more} more"] if more > 0 else [])]) or "No line holds it."
 
 
+def _can_be_made(path: str, name: str) -> bool:
+    """Return whether a file can have a path, whose folder is there, and a name: a name of text, neither too long."""
+    try:
+        size = len(name.encode("utf8"))
+    except UnicodeEncodeError:  # half a character
+        return False
+    is_short = size <= _LONGEST_NAME and len(path.encode("utf8", "surrogateescape")) <= _LONGEST_PATH
+    return is_short and name not in ("", ".", "..") and "\0" not in name
+
+
 def edit(files: Files, write: Write, given: Mapping[str, Any]) -> str:
     """Replace a text that occurs once in a file, or create a file."""
     if not given["old"]:
         folder, name = posixpath.split(posixpath.normpath(given["path"]))
         place, entry = _entry(files, folder)
         path = f"{place}/{name}" if place else name
-        if (
-            entry.kind != "folder"
-            or path in files
-            or not name
-            or name in (".", "..")
-            or "\0" in name
-            or len(name) > 100
-        ):
+        if entry.kind != "folder" or path in files or not _can_be_made(path, name):
             raise Problem(f"{given['path'][:200]!r} is there already, or no file can be created there")
         write(path, given["new"].encode("utf8", "replace"))
         return f"Created {path}."

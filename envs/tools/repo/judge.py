@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -18,6 +19,8 @@ LIMITS = Limits(wall_seconds=5.0, memory_mib=256)
 """Limits of a batch of cases."""
 _PATH = re.compile(r"(?:[A-Za-z_]\w{0,63}/){1,4}[A-Za-z_]\w{0,63}\.py", re.ASCII)
 _BATCH = 8
+_ALL_SECONDS = 20.0
+"""Time of all cases; those that are left then count as failed."""
 _LARGEST, _MOST = 2**18, 100
 """Bytes of all sources of a package, and their number."""
 
@@ -69,10 +72,11 @@ class Judge:
         cases = self._task.cases
         batches = [cases[place : place + _BATCH] for place in range(0, len(cases), _BATCH)]
         inputs = [[encode(list(batch))] for batch in batches]
-        ran, _ = run_tests(self._sandbox, program, "run_cases", inputs, LIMITS.wall_seconds)
+        seconds, deadline = LIMITS.wall_seconds, time.monotonic() + _ALL_SECONDS
+        ran, _ = run_tests(self._sandbox, program, "run_cases", inputs, seconds, deadline)
         found = [_split(one, len(batch)) for one, batch in zip(ran, batches, strict=True)]
         again = [[encode(case)] for each, batch in zip(found, batches, strict=True) if each is None for case in batch]
-        single = iter(run_tests(self._sandbox, program, "run_case", again, LIMITS.wall_seconds)[0] if again else ())
+        single = iter(run_tests(self._sandbox, program, "run_case", again, seconds, deadline)[0] if again else ())
         results = [each or [next(single) for _ in batch] for each, batch in zip(found, batches, strict=True)]
         return [one for result in results for one in result]
 

@@ -4,6 +4,7 @@ import ast
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -248,6 +249,14 @@ def test_after_lost_tests_the_rest_is_given_up(sandbox: Sandbox) -> None:
     assert [one.is_known for one in ran] == [False, True, False, True]
     ran, _ = grading.run_tests(sandbox, source, "f", [[0], [1], [2], [5]], 2.0)
     assert [one.is_known for one in ran] == [False] * 4 and "not run" in ran[3].problem
+
+
+def test_calls_after_the_deadline_are_not_run(sandbox: Sandbox) -> None:
+    source = "import time\ndef f(x):\n    time.sleep(x)\n    return x"
+    ran, problem = grading.run_tests(sandbox, source, "f", [[0]], 2.0, time.monotonic())
+    assert not ran[0].is_known and problem == "not run: the time of all tests is over"
+    ran, _ = grading.run_tests(sandbox, source, "f", [[600], [0]], 600.0, time.monotonic() + 1.5)
+    assert not ran[0].is_known and ran[1].problem == problem
 
 
 def test_a_restored_episode_goes_on_alike(env: CodeRepair) -> None:

@@ -212,6 +212,7 @@ def test_tools_show_and_change_files(env: Repo) -> None:
     assert env.step(call("search", text="no such text"))[0] == "<output>\nNo line holds it.\n</output>"
     assert "Created notes.txt" in env.step(call("edit", path="notes.txt", old="", new="one\ntwo\n"))[0]
     assert "at line 2" in env.step(call("edit", path="./notes.txt", old="two", new="three"))[0]
+    assert "Created " in env.step(call("edit", path="\U0001f600" * 63, old="", new=""))[0]
     assert env.step("<bash>cat notes.txt</bash>")[0] == "<output>\none\nthree\n</output>"
 
 
@@ -225,6 +226,9 @@ def test_tools_show_and_change_files(env: Repo) -> None:
         (call("edit", path="README.md", old="", new=""), "is there already"),
         (call("edit", path="a/b.py", old="", new=""), "there is no 'a'"),
         (call("edit", path="..", old="", new=""), "can be created there"),
+        (call("edit", path="\U0001f600" * 64, old="", new=""), "can be created there"),
+        (call("edit", path="\ud800.py", old="", new=""), "can be created there"),
+        (call("edit", path="\udcff.py", old="", new=""), "can be created there"),
         (call("view", path="README.md", first=0), "That is no action"),
         (call("view"), "path missing"),
         (call("bash", command=" "), "the command is empty"),
