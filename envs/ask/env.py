@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
+from turngym.arithmetic import is_finite
 from turngym.envs.ask.belief import DIGITS, Belief
 from turngym.envs.ask.intents import intents
 from turngym.envs.ask.problem import Kind, Problem, Sketch, plain
@@ -217,12 +218,13 @@ class Ask(TextEnv[str]):
         if type(hidden) is not int or not 0 <= hidden < len(problem.names):
             raise ValueError(f"the candidate {hidden!r}")
         is_list = isinstance(asked, list) and all(type(each) is int for each in asked)
-        if not is_list or not set(asked) <= set(range(len(problem.questions))):
+        if not is_list or len(set(asked)) < len(asked) or not set(asked) <= set(range(len(problem.questions))):
             raise ValueError(f"the questions {asked!r}")
         self._enter(number, problem, hidden)
         for question in asked:
             self._asked(question)
         bits = state["bits"]
-        if not isinstance(bits, dict) or bits.keys() != self._bits.keys():
-            raise ValueError("the bits")
+        is_table = isinstance(bits, dict) and bits.keys() == self._bits.keys()
+        if not is_table or not all(map(is_finite, bits.values())):
+            raise ValueError(f"the bits {bits!r}")
         self._bits = {name: float(bits[name]) for name in self._bits}

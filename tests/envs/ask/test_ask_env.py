@@ -158,8 +158,16 @@ def test_snapshots_continue_equally_from_every_turn() -> None:
                 assert [twin.step(action) for action in actions[turn:]] == seen[turn:]
 
 
+def bits(value: Any) -> dict[str, Any]:
+    return {"bits": dict.fromkeys(("information_gain", "expected_gain", "best_gain", "entropy"), value)}
+
+
 @pytest.mark.parametrize(
-    "damage", [{"number": -1}, {"hidden": 100}, {"hidden": True}, {"asked": [99]}, {"asked": 3}, {"bits": {}}]
+    "damage",
+    [
+        *({"number": -1}, {"hidden": 100}, {"hidden": True}, {"asked": [99]}, {"asked": 3}, {"asked": [0, 0]}),
+        *({"bits": {}}, {"bits": 1}, bits("nan"), bits("1"), bits(math.inf), bits([1])),
+    ],
 )
 def test_damaged_snapshots_are_refused(damage: dict[str, Any]) -> None:
     env = Ask()
