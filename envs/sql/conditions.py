@@ -109,7 +109,8 @@ def _level(schema: Schema, dice: Dice) -> Condition:
 def _home(schema: Schema, dice: Dice) -> Condition:
     value, names = dice.one(PLACES), schema.columns[PLACE]
     chosen = f"SELECT id FROM {schema.tables[PLACE]} WHERE {names['name']} = '{value}'"
-    return Condition(PERSON, f"from {value}", f"{_column(schema, PERSON, 'place')} IN ({chosen})", ("place", value))
+    sql = f"{_column(schema, PERSON, 'place')} IN ({chosen})"
+    return Condition(PERSON, f"from {value}", sql, ("place", value), Bound("place", (), None))
 
 
 def _joined(schema: Schema, dice: Dice) -> Condition:

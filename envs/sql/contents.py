@@ -35,8 +35,9 @@ TITLES = (
     "Mirage", "Nimbus", "Onyx", "Prism", "Quill", "Ripple", "Saga", "Tundra",
 )
 # fmt: on
-_NUMBERED = {"joined": (PERSON, 3), "score": (PERSON, 5), "price": (THING, 3)} | {
-    key: (EVENT, place) for key, place in (("day", 3), ("amount", 4), ("rating", 6))
+_NUMBERED = {
+    **{"place": (PERSON, 2), "joined": (PERSON, 3), "score": (PERSON, 5), "price": (THING, 3)},
+    **{"day": (EVENT, 3), "amount": (EVENT, 4), "rating": (EVENT, 6)},
 }
 """Key of a column with bounds -> the role of its table, and its place there."""
 _ON_BOUND = 0.5
