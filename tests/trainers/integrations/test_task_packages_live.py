@@ -89,7 +89,9 @@ def _values(lines: list[str]) -> list[str]:
     [
         pytest.param("inspect:no-such-file.py@letters", "there is no file no-such-file.py", marks=INSPECT),
         pytest.param(
-            f"inspect:{SUPPORT}/inspect_letters.py@lettres", "no task 'lettres'; its tasks are: letters.", marks=INSPECT
+            f"inspect:{SUPPORT}/inspect_letters.py@lettres",
+            "no task 'lettres'; its tasks are: letters, patterns.",
+            marks=INSPECT,
         ),
         pytest.param("verifiers:no-such-taskset", "'no-such-taskset' not found", marks=VERIFIERS),
     ],
