@@ -14,7 +14,7 @@ from turngym.envs.multiagent.table import SeatView
 
 _FIREWORKS = re.compile(r"Fireworks: ([a-z0-9, ]+)\. Hints ([0-9]+) of ([0-9]+), lives ([0-9]+)")
 _CARD = re.compile(r"card [0-9]+ (?:([a-z]+) ([0-9]) )?\(([a-z/]+) ([0-9a-z/]+)\)")
-_PILE = re.compile(r"([a-z]+) ([0-9])(?: x([0-9]))?")
+_PILE = re.compile(r"([a-z]{1,9}) ([0-9])(?: x([0-9]))?")
 _RANKS = re.compile(r"cards from 1 to ([0-9]) in order")
 
 
