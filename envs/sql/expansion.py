@@ -16,6 +16,8 @@ MOST_EXPANDED = 200_000
 _MOST_SQUARED = 8_000_000
 """The same where each of them is an alias in WHERE or ORDER BY, which SQLite replaces, too."""
 _MOST_PARTS = 40
+_MOST_SELECTS = 100
+"""Selects of a statement, which are read by recursion."""
 _BLANKS = " \t\n\x0b\f\r\ufeff"
 """Blanks of SQLite: every other character from U+0080 on is one of names. U+FEFF is a blank where a token begins."""
 _TOKEN = re.compile(
@@ -59,7 +61,10 @@ def is_too_large(text: str) -> bool:
     >>> is_too_large("SELECT y + y AS y FROM (" * 20 + "SELECT a AS y FROM t" + ")" * 20)
     True
     """
-    whole, parts = _read(list(_tokens(text)))
+    tokens = list(_tokens(text))
+    if sum(token.name in _SELECTS for token in tokens) > _MOST_SELECTS:
+        return True
+    whole, parts = _read(tokens)
     known: dict[str, float] = {}
     return len(parts) > _MOST_PARTS or _size(whole, parts, known) > MOST_EXPANDED
 

@@ -2,6 +2,7 @@
 
 import itertools
 import sqlite3
+import sys
 import tracemalloc
 from collections.abc import Sequence
 from typing import Any
@@ -165,6 +166,13 @@ def chained(names: Sequence[str], width: int) -> str:
 def test_statements_that_grow_when_they_are_expanded_are_refused(database: Database, statement: str) -> None:
     assert "too large" in database.run(statement, may_write=True).problem
     assert database.run("SELECT 1", may_write=True).rows == [(1,)]
+
+
+def test_selects_inside_selects_need_no_deep_stack() -> None:
+    def below(frames: int) -> bool:
+        return below(frames - 1) if frames else is_too_large("SELECT 1 FROM (" * 260)
+
+    assert below(sys.getrecursionlimit() // 2)
 
 
 def test_statements_that_sqlite_finds_too_large_are_refused(database: Database) -> None:
