@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from turngym.exports import lazy_names
 
 if TYPE_CHECKING:
+    from turngym.agents.recordings.submission import Submission, load_submission
     from turngym.benchmarks.evaluation.comparison import Comparison, compare
     from turngym.benchmarks.evaluation.evaluate import evaluate
     from turngym.benchmarks.evaluation.records import Evaluation
     from turngym.benchmarks.evaluation.states import recorded_states
-    from turngym.benchmarks.evaluation.submission import Submission, load_submission
     from turngym.benchmarks.exports import export
     from turngym.benchmarks.leaderboard.entries import Entry, read_entries
     from turngym.benchmarks.leaderboard.table import Leaderboard, build_leaderboard
@@ -31,7 +31,7 @@ else:
             "turngym.benchmarks.evaluation.evaluate": ("evaluate",),
             "turngym.benchmarks.evaluation.records": ("Evaluation",),
             "turngym.benchmarks.evaluation.states": ("recorded_states",),
-            "turngym.benchmarks.evaluation.submission": ("Submission", "load_submission"),
+            "turngym.agents.recordings.submission": ("Submission", "load_submission"),
             "turngym.benchmarks.exports": ("export",),
             "turngym.benchmarks.leaderboard.entries": ("Entry", "read_entries"),
             "turngym.benchmarks.leaderboard.table": ("Leaderboard", "build_leaderboard"),

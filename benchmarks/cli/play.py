@@ -16,6 +16,7 @@ from tyro.conf import Positional, arg
 
 from turngym.agents.core import Agent, Decision, Request
 from turngym.agents.players import make_agent
+from turngym.agents.recordings.states import State
 from turngym.benchmarks.cli import eval as evaluation
 from turngym.benchmarks.cli.options.parsing import Pairs, Specs, key_values, parse, text_env_maker, with_target
 from turngym.benchmarks.cli.options.sources import with_source
@@ -23,7 +24,7 @@ from turngym.benchmarks.cli.options.trained_models import environment_as_trained
 from turngym.benchmarks.cli.terminal.play_commands import Table
 from turngym.benchmarks.cli.terminal.play_screen import Screen
 from turngym.benchmarks.cli.terminal.play_session import Left, NoSuchCommand, Session
-from turngym.benchmarks.evaluation.states import State, recorded_states
+from turngym.benchmarks.evaluation.states import recorded_states
 from turngym.errors import ConfigError, TurngymError
 from turngym.terminal.console import Console
 

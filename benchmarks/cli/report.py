@@ -11,7 +11,7 @@ import tyro
 from tyro.conf import Positional
 
 from turngym.benchmarks.cli.options.parsing import parse
-from turngym.benchmarks.imports import as_folder
+from turngym.benchmarks.evaluation.imported import as_folder
 from turngym.errors import ConfigError
 from turngym.storage.files import write_atomic
 from turngym.storage.folders import Kind, folder_kind, require_file

@@ -15,7 +15,7 @@ import tyro
 from tyro.conf import Positional
 
 from turngym.benchmarks.cli.options.parsing import parse
-from turngym.benchmarks.imports import as_folder
+from turngym.benchmarks.evaluation.imported import as_folder
 from turngym.benchmarks.pages.viewer.data import Viewer
 from turngym.benchmarks.pages.viewer.runs import open_run, show_values
 from turngym.errors import ConfigError

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 from turngym.exports import lazy_names
 
 if TYPE_CHECKING:
+    from turngym.agents.recordings.submission import Submission, load_submission
     from turngym.benchmarks.evaluation.comparison import Comparison, compare
     from turngym.benchmarks.evaluation.plan import Execution, Plan, play_plan, result_of
     from turngym.benchmarks.evaluation.run import EvaluationRun, Watcher
-    from turngym.benchmarks.evaluation.submission import Submission, load_submission
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -16,7 +16,7 @@ else:
             "turngym.benchmarks.evaluation.comparison": ("Comparison", "compare"),
             "turngym.benchmarks.evaluation.plan": ("Execution", "Plan", "play_plan", "result_of"),
             "turngym.benchmarks.evaluation.run": ("EvaluationRun", "Watcher"),
-            "turngym.benchmarks.evaluation.submission": ("Submission", "load_submission"),
+            "turngym.agents.recordings.submission": ("Submission", "load_submission"),
         },
     )
 

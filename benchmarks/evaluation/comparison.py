@@ -22,11 +22,11 @@ from turngym.agents.intervals import (
 )
 from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.prompting.styles import PLAIN
+from turngym.agents.recordings.submission import Submission, load_submission
 from turngym.arithmetic import float_sum
+from turngym.benchmarks.evaluation.imported import as_folder
 from turngym.benchmarks.evaluation.plan import Plan
 from turngym.benchmarks.evaluation.records import Evaluation, configuration, metadata, results
-from turngym.benchmarks.evaluation.submission import Submission, load_submission
-from turngym.benchmarks.imports import as_folder
 from turngym.benchmarks.statistics.estimates import as_json, equal_weight_mean
 from turngym.display import data_frame, html_table, html_text
 from turngym.errors import ConfigError

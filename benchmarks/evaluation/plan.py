@@ -11,10 +11,11 @@ from turngym.agents.episodes.continuing import Continuing
 from turngym.agents.episodes.evaluate import open_vector, play_all, summarise_records
 from turngym.agents.episodes.rollout import Schedule
 from turngym.agents.players.styled import learns_between_tries
+from turngym.agents.recordings.states import State
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.agents.usage import Usage, total
 from turngym.benchmarks.evaluation.folder import Key
-from turngym.benchmarks.evaluation.states import State, States
+from turngym.benchmarks.evaluation.states import States
 from turngym.benchmarks.evaluation.tries import ReadTranscript, remind, require_tries
 from turngym.benchmarks.suites import Suite, SuiteEntry, SuiteResult
 from turngym.errors import ConfigError

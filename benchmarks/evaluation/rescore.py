@@ -12,15 +12,15 @@ from typing import Any
 
 from turngym.agents.core import Agent, Decision, Request
 from turngym.agents.players import AgentSettings
+from turngym.agents.recordings.remade import refused
+from turngym.agents.recordings.submission import Submission, key_of, load_submission
 from turngym.agents.trajectory import Trajectory
 from turngym.agents.usage import Usage
 from turngym.agents.verifiers import make_verifier
 from turngym.benchmarks.evaluation.folder import Key
 from turngym.benchmarks.evaluation.plan import Execution, Plan
 from turngym.benchmarks.evaluation.records import Evaluation
-from turngym.benchmarks.evaluation.remade import refused
 from turngym.benchmarks.evaluation.run import EvaluationRun, Watcher
-from turngym.benchmarks.evaluation.submission import Submission, key_of, load_submission
 from turngym.benchmarks.suites import Suite, SuiteEntry
 from turngym.errors import ConfigError
 from turngym.storage.files import path_of

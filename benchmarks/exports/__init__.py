@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from turngym.benchmarks.evaluation.submission import Submission, key_of
+from turngym.agents.recordings.submission import Submission, key_of
 from turngym.benchmarks.exports.source import Source, shown
 from turngym.errors import ConfigError, TurngymError
 from turngym.registry import Registry

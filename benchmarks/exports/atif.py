@@ -13,17 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import turngym
-from turngym.benchmarks.evaluation.submission import Submission, key_of
+from turngym.agents.recordings.imports.atif import CALL, OURS
+from turngym.agents.recordings.submission import Submission, key_of
 from turngym.benchmarks.exports import EXPORTS, digest
 from turngym.benchmarks.exports.source import Content, Source, plain, shown
 from turngym.errors import ConfigError
 from turngym.storage.files import write_atomic
 
 VERSION = "ATIF-v1.8"
-CALL = "act"
-"""Name of the call that stands for an action."""
-OURS = "turngym"
-"""Key under ``extra``."""
 
 
 @EXPORTS.register("atif")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from turngym.agents.prompt_text import PromptConfig, system_text
-from turngym.benchmarks.evaluation.submission import key_of, load_submission
+from turngym.agents.recordings.submission import key_of, load_submission
 from turngym.benchmarks.exports.source import Content, Source, plain, shown
 from turngym.errors import ConfigError
 from turngym.storage.bounded import read_lines

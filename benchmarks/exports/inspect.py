@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from turngym.agents.recordings.submission import Submission
 from turngym.arithmetic import float_sum
-from turngym.benchmarks.evaluation.submission import Submission
 from turngym.benchmarks.exports import EXPORTS, digest, episodes, numbers
 from turngym.benchmarks.exports.source import Content, Source, plain, shown
 from turngym.errors import ConfigError

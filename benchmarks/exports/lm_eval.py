@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from turngym.benchmarks.evaluation.submission import Submission
+from turngym.agents.recordings.submission import Submission
 from turngym.benchmarks.exports import EXPORTS, digest, episodes, numbers
 from turngym.benchmarks.exports.source import Content, Source, plain, shown
 from turngym.errors import ConfigError

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from turngym.benchmarks.evaluation.submission import Submission, load_submission
+from turngym.agents.recordings.submission import Submission, load_submission
 from turngym.errors import ConfigError
 
 Content: TypeAlias = dict[str, Any]

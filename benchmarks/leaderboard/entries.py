@@ -17,8 +17,8 @@ from turngym.agents.episodes.best_of import best_of
 from turngym.agents.episodes.evaluate import EvaluationResult, summarise_records
 from turngym.agents.episodes.pass_k import repeated_attempts
 from turngym.agents.intervals import Estimate
+from turngym.agents.recordings.submission import REQUIRED, Submission, in_order, key_of, load_submission, moment
 from turngym.agents.usage import Usage, total
-from turngym.benchmarks.evaluation.submission import REQUIRED, Submission, in_order, key_of, load_submission, moment
 from turngym.benchmarks.statistics.estimates import equal_weight_mean
 from turngym.benchmarks.statistics.normalised import HIGH, LOW
 from turngym.benchmarks.verification.verify import Verification

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from turngym.agents.intervals import Estimate
-from turngym.benchmarks.evaluation.submission import key_of
+from turngym.agents.recordings.submission import key_of
 from turngym.benchmarks.leaderboard.entries import Entry, LeftOut, scale, tasks_digest
 from turngym.benchmarks.statistics.estimates import equal_weight_mean
 from turngym.benchmarks.statistics.normalised import normalised

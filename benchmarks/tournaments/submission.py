@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from turngym.benchmarks.evaluation.shapes import NUMBER, Kinds, MalformedData, is_kind, shape, usage_problem
-from turngym.benchmarks.evaluation.submission import STATUSES
+from turngym.agents.recordings.shapes import NUMBER, Kinds, MalformedData, is_kind, shape, usage_problem
+from turngym.agents.recordings.submission import STATUSES
 from turngym.storage.bounded import read_json, read_lines
 
 FILES = ("config.json", "results.json", "episodes.jsonl")

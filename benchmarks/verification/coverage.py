@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from turngym.agents.recordings.submission import Submission
 from turngym.agents.usage import Usage, total
-from turngym.benchmarks.evaluation.submission import Submission
 from turngym.benchmarks.verification.replay import Replay
 from turngym.trainers.core.wording import counted
 

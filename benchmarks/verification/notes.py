@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from turngym.benchmarks.evaluation.remade import CANNOT_BE_MADE, refused
-from turngym.benchmarks.evaluation.submission import Submission
+from turngym.agents.recordings.remade import CANNOT_BE_MADE, refused
+from turngym.agents.recordings.submission import Submission
 from turngym.benchmarks.suites import SuiteEntry
 from turngym.benchmarks.verification.replay import Replay, chance_unnoticed
 from turngym.benchmarks.verification.tasks import known_entries

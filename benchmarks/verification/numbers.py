@@ -9,12 +9,12 @@ from turngym.agents.core import Agent
 from turngym.agents.episodes.evaluate import EvaluationResult, summarise_records
 from turngym.agents.players.expert import ExpertAgent
 from turngym.agents.players.random import RandomAgent
+from turngym.agents.recordings.submission import BASELINES, Submission, in_order, key_of
 from turngym.agents.usage import Usage, total
 from turngym.benchmarks.evaluation.plan import Plan
 from turngym.benchmarks.evaluation.records import metrics
 from turngym.benchmarks.evaluation.run import EvaluationRun
 from turngym.benchmarks.evaluation.scoring import verifier_usage
-from turngym.benchmarks.evaluation.submission import BASELINES, Submission, in_order, key_of
 from turngym.benchmarks.statistics.estimates import as_json, equal_weight_mean, read_estimate
 from turngym.benchmarks.statistics.normalised import HIGH, LOW, normalised_mean, normalised_results
 from turngym.benchmarks.suites import Suite

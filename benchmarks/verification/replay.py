@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import gymnasium
 
-from turngym.benchmarks.evaluation.remade import CANNOT_BE_MADE, made, refused
-from turngym.benchmarks.evaluation.submission import BASELINES, Submission, in_order
+from turngym.agents.recordings.remade import CANNOT_BE_MADE, made, refused
+from turngym.agents.recordings.submission import BASELINES, Submission, in_order
 from turngym.benchmarks.verification.findings import Finding, differs, place_of, transcript_hash
 from turngym.seeding import stream
 

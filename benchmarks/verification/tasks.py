@@ -11,10 +11,10 @@ from typing import Any
 import gymnasium
 
 from turngym.agents.prompting.styles import prompt_hash
+from turngym.agents.recordings.remade import CANNOT_BE_MADE, impossible, made, refused
+from turngym.agents.recordings.submission import BASELINES, TRANSCRIPTS, Submission, in_order, key_of, moment
 from turngym.benchmarks.evaluation.records import versions
-from turngym.benchmarks.evaluation.remade import CANNOT_BE_MADE, impossible, made, refused
 from turngym.benchmarks.evaluation.rulesets import ruleset_hash
-from turngym.benchmarks.evaluation.submission import BASELINES, TRANSCRIPTS, Submission, in_order, key_of, moment
 from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry
 from turngym.benchmarks.verification.findings import TOLERANCE, Finding, differs, place_of, transcript_hash
 from turngym.envs.registration import env_refusal, id_problem, is_foreign

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from turngym.agents.recordings.remade import CANNOT_BE_MADE
 from turngym.arithmetic import is_finite
-from turngym.benchmarks.evaluation.remade import CANNOT_BE_MADE
 from turngym.benchmarks.evaluation.rulesets import game_ruleset_hash
 from turngym.benchmarks.tournaments.pairings import Match, schedule
 from turngym.benchmarks.tournaments.plan import TournamentPlan

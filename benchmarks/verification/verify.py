@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from turngym.benchmarks.evaluation.submission import Submission, read_submission
+from turngym.agents.recordings.submission import Submission, read_submission
 from turngym.benchmarks.tournaments.submission import is_tournament, read_tournament
 from turngym.benchmarks.verification.coverage import not_recomputed
 from turngym.benchmarks.verification.findings import Finding

@@ -11,7 +11,7 @@ from small import agent_of, small_model
 
 from turngym.__main__ import main
 from turngym.benchmarks import compare, evaluate, export, load_submission
-from turngym.benchmarks.imports import as_folder
+from turngym.benchmarks.evaluation.imported import as_folder
 from turngym.errors import ConfigError, TurngymError
 
 HARBOR_MODELS = "harbor.models.trajectories.trajectory"

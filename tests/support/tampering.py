@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from turngym.agents.episodes.evaluate import summarise_records
+from turngym.agents.recordings.submission import in_order, key_of
 from turngym.agents.usage import Usage, total
 from turngym.benchmarks.evaluation.records import metrics
 from turngym.benchmarks.evaluation.scoring import verifier_usage
-from turngym.benchmarks.evaluation.submission import in_order, key_of
 from turngym.benchmarks.statistics.estimates import as_json, equal_weight_mean
 from turngym.benchmarks.statistics.normalised import normalised_mean, normalised_results
 from turngym.benchmarks.verification.findings import transcript_hash

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from turngym.agents.episodes.continuing import Beginning, RecordedTurn
+from turngym.agents.recordings.states import State
 from turngym.arithmetic import float_sum
-from turngym.benchmarks.evaluation.states import State
 from turngym.envs.core import TextEnv
 from turngym.envs.transcript import transcript
 from turngym.errors import ConfigError, SnapshotUnsupported, TurngymError

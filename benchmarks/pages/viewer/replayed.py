@@ -39,7 +39,7 @@ def replayed(source: Mapping[str, Any], recorded: list[str | None] | None = None
     >>> len(found["seen"]), found["images"][0][:21], found["note"]
     (2, 'data:image/png;base64', '')
     """
-    from turngym.benchmarks.evaluation.remade import CANNOT_BE_MADE, refused, reset_refused
+    from turngym.agents.recordings.remade import CANNOT_BE_MADE, refused, reset_refused
 
     options = _without_picture(source["options"])
     reason = refused({"env": source["env"], "options": options, "wrappers": source["wrappers"]})
@@ -87,7 +87,7 @@ def _nothing(note: str) -> Form:
 
 
 def _made(source: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
-    from turngym.benchmarks.evaluation.remade import made
+    from turngym.agents.recordings.remade import made
     from turngym.wrappers.recording.replay import rewrap
 
     options = _without_picture(source["options"])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from turngym.__main__ import main
-from turngym.benchmarks.evaluation.submission import load_submission
+from turngym.agents.recordings.submission import load_submission
 from turngym.benchmarks.exports import EXPORTS, digest, export
 from turngym.benchmarks.exports.source import plain
 from turngym.errors import ConfigError, UnknownName

@@ -10,9 +10,9 @@ import pytest
 
 from turngym.__main__ import main
 from turngym.agents.intervals import cluster_bootstrap, wilson
+from turngym.agents.recordings.submission import Submission, load_submission
 from turngym.benchmarks.cli.compare import _table
 from turngym.benchmarks.evaluation.comparison import METRICS, compare, verdict
-from turngym.benchmarks.evaluation.submission import Submission, load_submission
 from turngym.errors import ConfigError
 
 LAKE, GUESS = "turngym/FrozenLake-v0", "turngym/GuessTheNumber-v0"

@@ -12,8 +12,8 @@ from submissions import play
 from tampering import Files
 
 from turngym.agents.episodes.evaluate import record_of
+from turngym.agents.recordings.submission import load_submission
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
-from turngym.benchmarks.evaluation.submission import load_submission
 from turngym.benchmarks.leaderboard.entries import read_entries
 from turngym.benchmarks.leaderboard.table import build_leaderboard
 from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry

@@ -12,7 +12,7 @@ import pytest
 from tampering import CAREFUL, CARELESS, ENV, Files
 
 from turngym.__main__ import main
-from turngym.benchmarks.evaluation.submission import load_submission
+from turngym.agents.recordings.submission import load_submission
 from turngym.benchmarks.verification.findings import FINDINGS
 from turngym.benchmarks.verification.verify import verify
 from turngym.errors import ConfigError

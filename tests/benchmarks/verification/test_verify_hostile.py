@@ -10,7 +10,7 @@ import pytest
 from submissions import changed, play, rows_of, write_rows
 from tampering import CAREFUL, ENV, Files
 
-from turngym.benchmarks.evaluation.submission import load_submission
+from turngym.agents.recordings.submission import load_submission
 from turngym.benchmarks.verification.replay import replay_sample
 from turngym.benchmarks.verification.verify import verify, verify_submission
 from turngym.storage.bounded import LARGEST_LINES, LONGEST_LINE, MOST_EPISODES

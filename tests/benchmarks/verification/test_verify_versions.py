@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from submissions import changed, play
 
+from turngym.agents.recordings.submission import load_submission
 from turngym.benchmarks.evaluation.records import versions
-from turngym.benchmarks.evaluation.submission import load_submission
 from turngym.benchmarks.verification.tasks import ruleset_findings
 
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
+from turngym.agents.recordings.imports import IMPORTS, Import, Log, LoggedEpisode
+from turngym.agents.recordings.imports.messages import turns_of
 from turngym.agents.usage import Usage
-from turngym.benchmarks.imports import IMPORTS, Import, Log, LoggedEpisode
-from turngym.benchmarks.imports.messages import turns_of
 from turngym.errors import ConfigError, MissingExtra
 from turngym.storage.bounded import LARGEST_FILE, LARGEST_LINES, parsed, read_json, require_file
 

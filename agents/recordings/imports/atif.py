@@ -8,13 +8,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from turngym.agents.recordings.imports import IMPORTS, Content, Import, Log, LoggedEpisode, metric_of
 from turngym.agents.usage import Usage
-from turngym.benchmarks.exports.atif import CALL, OURS
-from turngym.benchmarks.imports import IMPORTS, Content, Import, Log, LoggedEpisode, metric_of
 from turngym.errors import ConfigError
 from turngym.storage.bounded import read_json
 from turngym.storage.folders import is_folder
 
+CALL = "act"
+"""Name of the call that stands for an action."""
+OURS = "turngym"
+"""Key under ``extra``."""
 _MOST_FILES = 10_000
 _LOOKED_AT = 4_096
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from turngym.benchmarks.evaluation.shapes import NUMBER, Kinds, MalformedData, is_kind, shape, usage_problem
+from turngym.agents.recordings.shapes import NUMBER, Kinds, MalformedData, is_kind, shape, usage_problem
 from turngym.errors import ConfigError
 from turngym.storage.bounded import MOST_EPISODES, read_json, read_lines
 from turngym.storage.folders import is_folder

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from turngym.benchmarks.imports import IMPORTS, Import, Log, LoggedEpisode
-from turngym.benchmarks.imports.messages import rewards_of, sampled, turns_of
+from turngym.agents.recordings.imports import IMPORTS, Import, Log, LoggedEpisode
+from turngym.agents.recordings.imports.messages import rewards_of, sampled, turns_of
 from turngym.storage.bounded import read_lines
 
 _FILE = "traces.jsonl"

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from turngym.benchmarks.imports import Content
-from turngym.benchmarks.imports.atif import text_of
+from turngym.agents.recordings.imports import Content
+from turngym.agents.recordings.imports.atif import text_of
 
 
 def turns_of(messages: Iterable[Mapping[str, Any]], score: float) -> tuple[list[Content], str, str]:

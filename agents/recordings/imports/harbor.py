@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from turngym.agents.recordings.imports import IMPORTS, Import, Log, LoggedEpisode
+from turngym.agents.recordings.imports.atif import episode_of
+from turngym.agents.recordings.imports.messages import rewards_of
 from turngym.agents.usage import Usage
-from turngym.benchmarks.imports import IMPORTS, Import, Log, LoggedEpisode
-from turngym.benchmarks.imports.atif import episode_of
-from turngym.benchmarks.imports.messages import rewards_of
 from turngym.errors import ConfigError
 from turngym.storage.bounded import read_json
 

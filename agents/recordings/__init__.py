@@ -1,0 +1,1 @@
+"""Recorded episodes: folders of evaluations, logs of other suites, and states in the middle of episodes."""

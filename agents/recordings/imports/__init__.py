@@ -1,0 +1,116 @@
+"""Logs of other suites: one file a format.
+
+Logs are untrusted like submissions: their size is bounded, no link is followed, and nothing in them is run or imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from turngym.agents.recordings.submission import BASELINES, METRICS, REQUIRED, TRANSCRIPTS
+from turngym.agents.usage import Usage
+from turngym.errors import ConfigError, TurngymError
+from turngym.registry import Registry
+from turngym.storage.folders import is_folder
+
+Content: TypeAlias = dict[str, Any]
+_OWN = (*REQUIRED, TRANSCRIPTS, BASELINES, "metrics.jsonl", "samples", "games.jsonl")
+"""Files of folders that turngym writes."""
+
+
+@dataclass(frozen=True)
+class LoggedEpisode:
+    """An episode of a log.
+
+    Args:
+        task: Name of its task; episodes of one task are attempts at it, and pairs in comparisons.
+        turns: Turns with ``observation``, ``completion``, ``action``, ``reward`` and ``action_is_valid``.
+        success: Whether it solved the task.
+        score: The benchmark's number.
+        instructions: Rules that the agent was shown.
+        final_observation: Observation after the last turn.
+        usage: Cost of the episode.
+        fault: Why it broke; empty if it did not.
+        label: Name of the environment or the group of tasks.
+        record: Turngym's own record of the episode, where the log has one.
+        environment: Turngym's own description of the environment, where the log has one.
+    """
+
+    task: str
+    turns: Sequence[Content]
+    success: bool
+    score: float
+    instructions: str = ""
+    final_observation: str = ""
+    usage: Usage = field(default_factory=Usage)
+    fault: str = ""
+    label: str = "tasks"
+    record: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Log:
+    """Contents of a log.
+
+    Args:
+        agent: Name of the agent.
+        suite: Name of the benchmark.
+        episodes: The episodes.
+        metric: Metric of the benchmark: ``success`` or ``score``.
+        version: Version of the benchmark.
+    """
+
+    agent: str
+    suite: str
+    episodes: Sequence[LoggedEpisode]
+    metric: str = "success"
+    version: int = 0
+
+
+@dataclass(frozen=True)
+class Import:
+    """A format of logs.
+
+    Args:
+        matches: Whether a path is such a log, from its name and a look at its beginning.
+        read: Reads it; raises ConfigError or ValueError for one that cannot be read.
+    """
+
+    matches: Callable[[Path], bool]
+    read: Callable[[Path], Log]
+
+
+IMPORTS: Registry[Import] = Registry("import format", "turngym.agents.recordings.imports")
+
+
+def read_log(path: Path) -> Log | None:
+    """Return a log of another suite; None if it is none of a known format.
+
+    Raises:
+        ConfigError: It is one, and cannot be read.
+    """
+    if is_folder(path) and any((path / name).exists() for name in _OWN):
+        return None
+    for name in IMPORTS:
+        try:
+            if IMPORTS[name].matches(path):
+                log = IMPORTS[name].read(path)
+                break
+        except TurngymError:
+            raise
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
+            raise ConfigError(f"{path} is no log of {name} that can be read: {error}.") from error
+    else:
+        return None
+    if not log.episodes:
+        raise ConfigError(f"{path} has no episode that can be shown.")
+    return log
+
+
+def metric_of(name: Any) -> str:
+    """Return a metric of ours that a log names; ``success`` for any other name."""
+    return name if name in METRICS else "success"
