@@ -120,6 +120,7 @@ docs-serve: .venvs/docs
 docs-pages: $(VENV)/.dev$(TAG)
 	$(VENV)/bin/python docs/generator/environments.py
 	$(VENV)/bin/python docs/generator/commands.py
+	$(VENV)/bin/python docs/generator/suites.py
 	$(VENV)/bin/python docs/generator/pictures.py
 
 # One target for each environment; $(JOBS) of them at the same time, the output of each in one piece.

@@ -55,6 +55,11 @@ class SuiteEntry:
         return {"split": "test", **self.options}
 
     @property
+    def count(self) -> int:
+        """Number of episodes; at most that many where the environment may have fewer instances."""
+        return len(self.seeds) or self.episodes
+
+    @property
     def label(self) -> str:
         """The environment with the options that differ from its own and its wrappers, as a name within the suite."""
         given = sorted(self.env_kwargs.items(), key=lambda pair: (pair[0] != "split", pair[0]))  # whatever their order

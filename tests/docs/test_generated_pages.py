@@ -14,7 +14,7 @@ def check(script: str) -> subprocess.CompletedProcess[str]:
     return warm.run(str(ROOT / "docs" / "generator" / script), "--check", timeout=600)
 
 
-@pytest.mark.parametrize("script", ["environments.py", "commands.py", "pictures.py"])
+@pytest.mark.parametrize("script", ["environments.py", "commands.py", "pictures.py", "suites.py"])
 def test_pages_are_up_to_date(script: str) -> None:
     done = check(script)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]

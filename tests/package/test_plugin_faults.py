@@ -36,7 +36,10 @@ def plugin(folder: Path, module: str, code: str, name: str, more: str = "") -> P
 
 def listed(folder: Path, *kinds: str) -> tuple[dict[str, list[dict[str, str]]], str]:
     """Return what is listed of some kinds, by one process, and what it says on stderr."""
-    code = f"import json, turngym.benchmarks.cli.list as l; print(json.dumps({{k: l.KINDS[k]() for k in {kinds}}}))"
+    code = (
+        "import json; from turngym.benchmarks.cli.terminal.components import KINDS; "
+        f"print(json.dumps({{k: KINDS[k]() for k in {kinds}}}))"
+    )
     found = python("-c", code, site=folder)
     assert found.returncode == 0, found.stderr
     return json.loads(found.stdout), found.stderr

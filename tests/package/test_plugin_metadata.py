@@ -23,7 +23,7 @@ REGISTER = "import gymnasium\ngymnasium.register({env_id!r}, {entry!r})\nclass G
 def listed(folder: Path) -> tuple[dict[str, str], set[str], str]:
     """Return package -> why it could not be loaded, the ids of environments, and all that `turngym list` writes."""
     code = (
-        "import json; from turngym.__main__ import main; from turngym.benchmarks.cli.list import KINDS\n"
+        "import json; from turngym.__main__ import main; from turngym.benchmarks.cli.terminal.components import KINDS\n"
         "status = main(['list'])\n"
         "print(json.dumps([status, KINDS['plugins'](), KINDS['environments']()]))"
     )

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from rich.markup import escape
 
 from turngym.benchmarks.cli.options.parsing import make_text_env
+from turngym.benchmarks.suites import Suite
 from turngym.envs.transcript import opening_text
 from turngym.errors import TurngymError
 from turngym.plugins import OURS
@@ -201,6 +202,31 @@ def print_page(page: Page) -> None:
     if example:
         _part(printer, f"Example (seed {_SEED})", example)
     _part(printer, "Next", f"turngym play {page.env_id}\nturngym eval {page.env_id} --agent random --episodes 20")
+
+
+def suite_fields(suite: Suite) -> dict[str, Any]:
+    """Return what a suite consists of, as JSON."""
+    return {
+        "version": suite.version,
+        "description": suite.description,
+        "metric": suite.metric,
+        "protocol": suite.protocol,
+        "entries": [
+            {"name": entry.label, "env": entry.env_id, "options": entry.env_kwargs, "episodes": entry.count}
+            for entry in suite.entries
+        ],
+    }
+
+
+def print_suite(suite: Suite) -> None:
+    """Print the environments, metric and protocol of a suite."""
+    printer = _Printer()
+    printer.heading(f"{suite.name}, version {suite.version}")
+    printer.text(suite.description)
+    _part(printer, f"Metric: {suite.metric}, with equal weight for each of these", "")
+    printer.lines(columns([(entry.label, f"{entry.count} episodes", "") for entry in suite.entries], printer.width))
+    _part(printer, "Protocol", suite.protocol)
+    _part(printer, "Next", f"turngym eval {suite.name} --agent random --out results/{suite.name}-random")
 
 
 def _part(printer: _Printer, heading: str, text: str) -> None:

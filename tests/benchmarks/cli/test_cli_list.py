@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 from turngym.__main__ import main
 from turngym.benchmarks.cli.options.parsing import text_env_ids
 from turngym.benchmarks.cli.terminal.listing import SHELVES, columns
+from turngym.benchmarks.suites import SUITES
 from turngym.envs.registration import games, seat_id
 
 
@@ -109,6 +111,17 @@ def test_an_environment_that_cannot_be_made_shows_its_options_and_the_reason(
 def test_unknown_names_get_a_suggestion(name: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", name]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_suite_is_shown_with_what_it_holds(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "turngym-core"]) == 0
+    text = capsys.readouterr().out
+    suite = SUITES["turngym-core"]
+    assert f"version {suite.version}" in text and "turngym eval turngym-core" in text
+    assert all(entry.label in text for entry in suite.entries)
+    assert main(["list", "turngym-core", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)["turngym-core"]
+    assert [entry["episodes"] for entry in shown["entries"]] == [25] * len(suite.entries)
 
 
 def test_columns_wrap_or_cut_their_texts() -> None:

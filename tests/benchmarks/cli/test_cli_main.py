@@ -14,9 +14,9 @@ import turngym
 from turngym.__main__ import COMMANDS, main
 from turngym.benchmarks.cli import eval as evaluation
 from turngym.benchmarks.cli import train
-from turngym.benchmarks.cli.list import KINDS, absent_packages
 from turngym.benchmarks.cli.options.help import Groups
 from turngym.benchmarks.cli.options.parsing import as_pairs, key_values, relaxed, strict, text_env_ids
+from turngym.benchmarks.cli.terminal.components import KINDS, absent_packages
 from turngym.envs.checks.table import RULES
 from turngym.errors import ConfigError
 

@@ -10,8 +10,8 @@ import pytest
 from kinds import games_without_packages
 from toy_games import Coins, Secret, Spies
 
-from turngym.benchmarks.cli.list import games as listed_games
-from turngym.benchmarks.cli.list import players as listed_players
+from turngym.benchmarks.cli.terminal.components import games as listed_games
+from turngym.benchmarks.cli.terminal.components import players as listed_players
 from turngym.envs.multiagent import (
     GAMES,
     PLAYERS,
