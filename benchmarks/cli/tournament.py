@@ -47,7 +47,8 @@ class Arguments:
         seed: Seed of the tournament.
         option: Game option, such as hands=10.
         pairing: sides (each player as a whole team against each other player), pairs, mixed, or auto.
-        sides: apart rates each player separately per side, alike over all sides; auto depends on the game.
+        sides: apart rates each player separately per side, alike over all sides; together gives mean scores by partner
+            for cooperative games; auto depends on the game.
         retries: Retries after an invalid answer, before the seat forfeits.
         tables: Number of parallel games; does not affect results.
         anchor: Player with fixed rating, as NAME or NAME=ELO (default: random at 0).

@@ -20,7 +20,7 @@ from turngym.benchmarks.pages.tables import (
     rank_cell,
 )
 from turngym.benchmarks.statistics.estimates import read_estimate
-from turngym.benchmarks.tournaments.tables import side_name
+from turngym.benchmarks.tournaments.tables import side_name, team_name
 from turngym.trainers.core.wording import UNKNOWN, counted
 
 _WIN, _ELO = Axis(0, 1), 400.0
@@ -189,6 +189,28 @@ def _part_table(found: Numbers, key: str, name: str, parts: Sequence[str]) -> Ta
         Column("games"),
     ]
     return Table(f"Players by {name}.", columns, lines, sorted_by=0)
+
+
+def partners_table(found: Numbers) -> Table:
+    """Return the scores of the players of a cooperative game, by who played together."""
+    lines, scores = [], [read_estimate(each["score"]) for each in found["partners"]]
+    axis = axis_around(scores, 0, 1)
+    for each, score in zip(found["partners"], scores, strict=True):
+        name = team_name(each["players"])
+        cells = [
+            Cell(name, name.lower(), "who"),
+            estimate_cell(score, axis, digits=3),
+            estimate_cell(read_estimate(each["win"]), _WIN, 100),
+            Cell(f"{score.count:,}", score.count),
+        ]
+        lines.append(Line(f"players {name}", cells, name))
+    columns = [
+        Column("players", "ascending", is_number=False),
+        Column("score", is_number=False, title="Mean score of a game, which all seats share"),
+        Column("success %", is_number=False),
+        Column("games"),
+    ]
+    return Table("Scores by who played together; alone is with itself.", columns, lines, sorted_by=1)
 
 
 def differences_table(differences: Sequence[Numbers]) -> Table:

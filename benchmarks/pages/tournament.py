@@ -10,6 +10,7 @@ from turngym.benchmarks.pages.matches import (
     by_rating,
     differences_table,
     part_table,
+    partners_table,
     players_table,
     win_matrix,
 )
@@ -65,7 +66,7 @@ def _page(data: PlayedTournament) -> str:
         f"Tournament: {str(found['env']).removeprefix('turngym/')}",
         "tournament.html",
         subtitle,
-        players=players_table(found),
+        players=partners_table(found) if found["partners"] else players_table(found),
         remarks=list(remarks(found)),
         matrix=win_matrix(found, sides),
         sides=part_table(found, "by_side", "side"),

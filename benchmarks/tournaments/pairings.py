@@ -10,9 +10,9 @@ All games of a block share a seed, and with it the roles of the seats, so that t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Literal
 
 from turngym.envs.multiagent.game import Game
@@ -66,7 +66,8 @@ def fitting_pairing(game: Game, are_sides_alike: bool) -> _Pairing:
     """Return the pairing that a game is played with unless another is asked for.
 
     Two teams make a matrix of sides, in which a player also meets itself: only so can the advantage of a side be told
-    from the skill of two players. Where all sides are alike, or there are more of them, pairs of players meet.
+    from the skill of two players. Where all sides are alike, or there are more of them, pairs of players meet; in a
+    cooperative game each player also plays with itself.
     """
     is_divided = len(set(teams_of(game, 0))) == 2
     return "sides" if is_divided and not are_sides_alike else "pairs"
@@ -95,9 +96,10 @@ def schedule(game: Game, players: Sequence[str], pairing: str, blocks: int, seed
     for block in range(blocks):
         shared = game_seed(seed, block)
         if pairing == "sides":
-            seatings = _by_sides(players, teams_of(game, shared), game.name)
+            seatings: Iterable[tuple[str, ...]] = _by_sides(players, teams_of(game, shared), game.name)
         elif pairing == "pairs":
-            seatings = _by_pairs(players, game.num_seats)
+            alone = [(name,) * game.num_seats for name in players] if game.is_cooperative else []
+            seatings = chain(alone, _by_pairs(players, game.num_seats))
         else:
             seatings = _rotations(_drawn(players, game.num_seats, seed, block))
         for seating in seatings:

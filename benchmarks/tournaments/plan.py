@@ -15,7 +15,7 @@ from turngym.envs.multiagent.registration import make_game
 from turngym.envs.multiagent.table import Table
 from turngym.errors import ConfigError, UnknownName, nearest
 
-_SIDES = ("auto", "apart", "alike")
+_SIDES = ("auto", "apart", "alike", "together")
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,9 @@ class TournamentPlan:
         seed: Seed of the tournament.
         options: Options of the game.
         pairing: ``"auto"`` or one of :data:`turngym.benchmarks.tournaments.pairings.PAIRINGS`.
-        sides: Whether a player has a strength for each side (``"apart"``) or one (``"alike"``); ``"auto"`` takes sides
-            for alike where all seats decide at once and nobody has a role.
+        sides: Whether a player has a strength for each side (``"apart"``) or one (``"alike"``), or, in a cooperative
+            game, none, only mean scores with each partner (``"together"``). ``"auto"`` is that for a cooperative game;
+            in others, sides are alike where all seats decide at once and nobody has a role.
         retries: Retries after an invalid answer.
         agents: Settings of the agents.
         trained: Player -> fields of ``agents`` that are others for it, as its model was trained with those.
@@ -66,9 +67,10 @@ class TournamentPlan:
         game = self.make_game()
         sides, pairing = self.sides, self.pairing
         if sides == "auto":
-            begin_game(Table(game), 0)  # there are no roles before
-            is_alike = game.is_simultaneous and not any(map(game.role, game.everyone))
-            sides = "alike" if is_alike else "apart"
+            sides = _fitting_sides(game)
+        elif (sides == "together") != game.is_cooperative:
+            given = "together" if game.is_cooperative else "apart or alike"
+            raise ConfigError(f"sides must be {given} in {self.game}, got {sides!r}; auto is right for every game.")
         if pairing == "auto":
             pairing = fitting_pairing(game, sides == "alike")
         return replace(self, sides=sides, pairing=pairing)
@@ -82,3 +84,10 @@ class TournamentPlan:
         order = list(self.players)  # it decides who meets whom where, and a file sorts its keys
         told = {name: value for name, value in asdict(self).items() if name != "trained" or value}
         return {**told, "player_order": order, "ruleset_hash": game_ruleset_hash(self.game, self.make_game())}
+
+
+def _fitting_sides(game: Game) -> str:
+    if game.is_cooperative:
+        return "together"
+    begin_game(Table(game), 0)  # there are no roles before
+    return "alike" if game.is_simultaneous and not any(map(game.role, game.everyone)) else "apart"

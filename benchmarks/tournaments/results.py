@@ -48,8 +48,9 @@ def results(
         anchor_elo: Its Elo.
         prior: Weight of the prior; see :func:`turngym.benchmarks.statistics.bradley_terry.strengths`.
     """
-    is_alike = plan["sides"] == "alike"
-    compared = [comparison for record in records for comparison in comparisons(record, is_alike)]
+    is_alike, is_shared = plan["sides"] != "apart", plan["sides"] == "together"
+    rated = [] if is_shared else records
+    compared = [comparison for record in rated for comparison in comparisons(record, is_alike)]
     statuses = [record["status"] for record in records]
     return {
         "format": _FORMAT,
@@ -62,8 +63,9 @@ def results(
         "n_blocks": len({record["block_id"] for record in records}),
         "ratings": _ratings(rate(compared, anchor=anchor, prior=prior), anchor_elo, prior) if compared else None,
         "win_matrix": win_matrix(compared),
+        "partners": partner_scores(records) if is_shared else [],
         "players": {name: player_numbers(name, records, is_alike) for name in plan["players"]},
-        "differences": differences(list(plan["players"]), records),
+        "differences": differences(list(plan["players"]), rated),
         "game": _means(records, [dict(record["metrics"], length=record["length"]) for record in records]),
         "agent_errors": statuses.count("agent_error"),
         "env_errors": statuses.count("env_error"),
@@ -149,6 +151,19 @@ def _cell(first: Entrant, second: Entrant, games: Sequence[tuple[float, int | st
         "losses": points.count(0.0),
         "points": as_json(share(points, [block for _, block in games])),
     }
+
+
+def partner_scores(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """Return the mean score and the share of successes of each set of players that played together, the best first.
+
+    A set of one player is self-play. Players of a set may hold any number of seats.
+    """
+    parts: dict[tuple[str, ...], list[tuple[Record, list[str]]]] = {}
+    for record in records:
+        players = tuple(sorted(set(record["seat_map"].values())))
+        parts.setdefault(players, []).append((record, list(record["seat_map"])))
+    found = [{"players": list(players), **_seat_means(own)} for players, own in sorted(parts.items())]
+    return sorted(found, key=lambda each: -each["score"]["value"])
 
 
 def player_numbers(name: str, records: Sequence[Record], is_alike: bool) -> dict[str, Any]:

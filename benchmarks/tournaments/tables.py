@@ -18,6 +18,9 @@ def tables_of(found: Mapping[str, Any]) -> Iterator[tuple[str, Table]]:
     """Yield the tables of players, of players by side, and of who won against whom, with their titles."""
     blocks = f"{found['n_blocks']} block{'' if found['n_blocks'] == 1 else 's'}"
     title = f"{found['env']}: {found['n_games']} games in {blocks}, {found['pairing']}"
+    if found["partners"]:
+        yield title, _partner_table(found)
+        return
     table = _empty_table("player", "Elo", "95 %", "win %", "score", "forfeit %", "faults")
     for name in _by_rating(found):
         numbers, elo = found["players"][name], _elo(found, name)
@@ -32,6 +35,25 @@ def tables_of(found: Mapping[str, Any]) -> Iterator[tuple[str, Table]]:
     if found["win_matrix"]:
         where = f"{side_name(sides[0])} against {side_name(sides[1])}" if len(sides) == 2 else "against one another"
         yield f"points %, {where}", _matrix(found, sides)
+
+
+def _partner_table(found: Mapping[str, Any]) -> Table:
+    table = _empty_table("player", "score", "95 %", "success %", "95 %", "games")
+    for each in found["partners"]:
+        score, win = each["score"], each["win"]
+        shown = [_number(score, 1, 3), _interval(score, 3), _number(win, 100, 1), _interval(win, 1, 100)]
+        table.add_row(escape(team_name(each["players"])), *shown, str(score["n_games"]))
+    return table
+
+
+def team_name(players: Sequence[str]) -> str:
+    """Return the players of a cooperative game as a line of a table calls them.
+
+    >>> team_name(["certain"]), team_name(["certain", "likely", "random"])
+    ('certain alone', 'certain with likely, random')
+    """
+    first, *others = players
+    return f"{first} with {', '.join(others)}" if others else f"{first} alone"
 
 
 def _side_table(found: Mapping[str, Any], sides: Sequence[str]) -> Table:
@@ -68,6 +90,11 @@ def _matrix(found: Mapping[str, Any], sides: Sequence[str]) -> Table:
 def remarks(found: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a reader of the tables must know besides."""
     ratings = found["ratings"]
+    if found["partners"]:
+        yield "all seats share one score, so players are compared by their partners and have no ratings"
+        yield from _too_few_blocks(found)
+        yield from _faults(found)
+        return
     if ratings is None:
         yield "no ratings: no two sides with different players met"
         return
@@ -78,9 +105,7 @@ def remarks(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"advantage of {side_name(side)} {between}: {_number(elo)} Elo ({_interval(elo)})"
     if ratings["prior"] != PRIOR:
         yield f"every entrant is taken to have drawn {ratings['prior']:g} games, where {PRIOR:g} is usual: --prior"
-    if found["n_blocks"] < FEWEST_BLOCKS:
-        blocks = f"{found['n_blocks']} block{' is' if found['n_blocks'] == 1 else 's are'}"
-        yield f"{blocks} too few for intervals, which resample whole blocks: play --blocks {FEWEST_BLOCKS} or more"
+    yield from _too_few_blocks(found)
     if len(ratings["groups"]) > 1:
         yield "some never met, directly or through others, and cannot be compared: " + "; ".join(
             ", ".join(" as ".join(filter(None, entrant)) for entrant in group) for group in ratings["groups"]
@@ -90,6 +115,16 @@ def remarks(found: Mapping[str, Any]) -> Iterator[str]:
             if numbers["extreme"]:
                 where = f" as {side_name(side)}" if side else ""
                 yield f"{player}{where} {numbers['extreme']}: its rating is limited only by the prior"
+    yield from _faults(found)
+
+
+def _too_few_blocks(found: Mapping[str, Any]) -> Iterator[str]:
+    if found["n_blocks"] < FEWEST_BLOCKS:
+        blocks = f"{found['n_blocks']} block{' is' if found['n_blocks'] == 1 else 's are'}"
+        yield f"{blocks} too few for intervals, which resample whole blocks: play --blocks {FEWEST_BLOCKS} or more"
+
+
+def _faults(found: Mapping[str, Any]) -> Iterator[str]:
     if found["agent_errors"] or found["env_errors"]:
         yield (
             f"games with a fault of a player: {found['agent_errors']}, of the rules: {found['env_errors']}; "

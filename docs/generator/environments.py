@@ -85,9 +85,11 @@ def _needs(family: Family) -> Iterator[str]:
     if family.extras:
         yield f'!!! note "Install"\n    `pip install "turngym[{",".join(family.extras)}]"`'
     if family.is_game:
+        names = ", ".join(f"`{name}`" for name in family.ids)
         yield (
-            "A multi-agent game. Play one seat with `gymnasium.make`, all seats with `turngym.envs.multiagent` or "
-            "PettingZoo, and run tournaments with `turngym tournament`."
+            "A multi-agent game. The ids below are of one seat, for `gymnasium.make`, `turngym train --env` and "
+            f"`turngym eval`; those of the game ({names}) are for all seats: `turngym tournament`, self-play with "
+            "`turngym train --game`, PettingZoo and `turngym.envs.multiagent`."
         )
 
 

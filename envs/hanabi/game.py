@@ -38,6 +38,7 @@ class Hanabi(Game):
     """
 
     name = "hanabi"
+    is_cooperative = True
     file_options = worded()
     beaten_by: ClassVar[Mapping[str, str]] = {
         "alphabetically first": "a seat that only discards never loses a life, and the other one scores alone."

@@ -76,6 +76,8 @@ class Game(Configured, ABC):
     """True if an action is found in a whole answer, reasoning included, which no other seat reads."""
     beaten_by: ClassVar[Mapping[str, str]] = {}
     """As :attr:`turngym.envs.core.TextEnv.beaten_by`, for a seat against random opponents."""
+    is_cooperative: ClassVar[bool] = False
+    """True if all seats share one score, so that players are compared by whom they play with, not by who wins."""
     finite_instances: int | None = None
     """Number of initial states, where that is too few for splits."""
 

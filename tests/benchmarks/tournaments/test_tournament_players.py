@@ -130,7 +130,7 @@ def test_the_fields_of_results_and_records_are_these() -> None:
     found, records = play_tournament(plan("random", "first_legal", blocks=2))
     assert set(found) == {
         *("format", "env", "ruleset_hash", "pairing", "sides", "seed", "n_games", "n_blocks", "ratings", "win_matrix"),
-        *("players", "differences", "game", "agent_errors", "env_errors"),
+        *("partners", "players", "differences", "game", "agent_errors", "env_errors"),
     }
     ratings, player, cell = found["ratings"], found["players"]["random"], found["win_matrix"][0]
     assert set(ratings) == {

@@ -1,16 +1,21 @@
 """The numbers of a tournament, against counts by hand."""
 
 import math
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from turngym.agents.intervals import share, wilson
+from turngym.benchmarks.pages.tournament import write_tournament_page
 from turngym.benchmarks.statistics.bradley_terry import Comparison
 from turngym.benchmarks.tournaments.plan import TournamentPlan
 from turngym.benchmarks.tournaments.results import comparisons, differences, player_numbers, results, win_matrix
 from turngym.benchmarks.tournaments.run import play_tournament
 from turngym.benchmarks.tournaments.seats import Usage
+from turngym.benchmarks.tournaments.tables import tables_of
+from turngym.errors import ConfigError
 
 PLAN = {"game": "g", "ruleset_hash": "r", "pairing": "sides", "sides": "apart", "seed": 0}
 
@@ -73,6 +78,30 @@ def test_a_game_whose_teams_are_unknown_compares_nobody_but_is_counted() -> None
     found = results({**PLAN, "players": {"a": "a", "b": "b"}}, [broken])
     assert found["ratings"] is None and found["n_games"] == found["env_errors"] == 1
     assert found["players"]["a"]["all"]["win"]["value"] == 0
+
+
+def test_players_of_a_cooperative_game_are_compared_by_their_partners() -> None:
+    def shared(players: str, score: float, block: int) -> dict[str, Any]:
+        return game(players, "vw", "vw" if score > 3 else "", block, scores={"player_0": score, "player_1": score})
+
+    games = [shared("aa", 1.0, 0), shared("ab", 4.0, 0), shared("ba", 2.0, 0), shared("bb", 5.0, 0)]
+    found = results({**PLAN, "sides": "together", "players": {"a": "a", "b": "b"}}, games)
+    means = [(each["players"], each["score"]["value"], each["win"]["value"]) for each in found["partners"]]
+    assert means == [(["b"], 5.0, 1.0), (["a", "b"], 3.0, 0.5), (["a"], 1.0, 0.0)]
+    assert found["ratings"] is None and found["win_matrix"] == found["differences"] == []
+
+
+def test_a_cooperative_game_has_a_table_and_a_page_by_partners(tmp_path: Path) -> None:
+    plan = TournamentPlan("turngym/HanabiSmall-v0", {"random": "random", "certain": "certain"}, blocks=2)
+    found, records = play_tournament(plan, folder=tmp_path / "hanabi")
+    assert len(records) == 8
+    assert [each["players"] for each in found["partners"]] == [["certain"], ["certain", "random"], ["random"]]
+    [(_, table)] = tables_of(found)
+    assert list(table.columns[0].cells) == ["certain alone", "certain with random", "random alone"]
+    page = write_tournament_page(tmp_path / "hanabi").read_text("utf8")
+    assert "certain with random" in page and "have no ratings" in page
+    with pytest.raises(ConfigError, match="sides must be together"):
+        replace(plan, sides="apart").settled()
 
 
 def test_the_win_matrix_counts_both_directions() -> None:
