@@ -129,6 +129,10 @@ class Continuing(EagerAgent):
         """Set the vector that the next requests come from."""
         self.agent.attach(vector)
 
+    def room(self) -> int:
+        """Return the agent's own limit."""
+        return self.agent.room()
+
     def pictures_of(self, request: Request) -> tuple[bytes, ...]:
         """Return the images in the prompt that was built last for a request's episode."""
         return self.agent.pictures_of(request)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 USES_OWN_MODULES = True
 SHOWN = {
-    "Task": ("--env", "--weights", "--env-options", "--wrapper", "--data", "--reward", "--tools"),
+    "Task": ("--env", "--weights", "--env-options", "--wrapper", "--start", "--data", "--reward", "--tools"),
     "Model": ("--model", "--preset", "--lora-rank"),
     "Method": ("--algorithm", "--rollout.groups", "--rollout.group-size", "--update.learning-rate"),
     "Length": ("--iterations", "--max-seconds", "--rollout.max-new-tokens"),
@@ -98,6 +98,7 @@ _WRAPPERS = Annotated[
     ),
 ]
 
+_START = Annotated[str, tyro.conf.arg(aliases=["--from"], metavar="FOLDER[:EPISODE]@TURN")]
 _TRACK: Any = tyro.conf.arg(
     metavar="NAME",
     help="Tracker, repeatable: wandb, mlflow, trackio, prometheus, or tensorboard, written anyway if installed.",
@@ -258,7 +259,7 @@ def words_of(content: Mapping[str, Any], argv: Sequence[str], owner: str) -> lis
     default = "rae" if is_game(str(first)) else TrainConfig().algorithm
     kinds = dict(parts(str(content.get("algorithm", default))))
     hints = {**get_type_hints(TrainConfig, include_extras=True), **kinds, **_DATA_OPTIONS, "run_dir": Path | None}
-    hints |= dict.fromkeys(("env", "game"), hints.pop("envs")) | {"wrapper": hints["wrappers"]}
+    hints |= dict.fromkeys(("env", "game"), hints.pop("envs")) | {"wrapper": hints["wrappers"], "from": hints["start"]}
     allowed = {name: hint for name, hint in hints.items() if name not in _NO_OPTIONS and name[0] != "_"}
     values = {name: _as_word(value) for name, value in checked(content, allowed, owner, "train").items()}
     wrappers = [f"--wrapper={each}" for name in ("wrapper", "wrappers") for each in values.pop(name, ())]
@@ -382,6 +383,8 @@ def _default_arguments(start: TrainConfig, methods: Mapping[str, Any], sections:
             kinds[field.name], values[field.name] = _ENV_OPTIONS, as_pairs(dict(value))
         elif field.name == "wrappers":
             kinds[field.name], values[field.name] = _WRAPPERS, value
+        elif field.name == "start":
+            kinds[field.name], values[field.name] = _START, value
         elif field.name == "track":
             kinds[field.name] = Annotated[hints[field.name], tyro.conf.UseAppendAction, _TRACK]
             values[field.name] = value

@@ -33,6 +33,8 @@ OF_WORKERS = {"rollout/workers_lost", "time/hand_over_seconds"}
 """Logged where Ray is: tests/trainers/loop/test_rollout_workers.py."""
 OF_RANKS = {"time/communication"}
 """Logged by several ranks: tests/trainers/engine/ranks/test_rank_methods.py."""
+OF_STARTS = {"rollout/continued", "rollout/recorded_turns"}
+"""Logged where groups start from recorded states: tests/trainers/loop/test_starts.py."""
 OF_LSPO = {name for name in DOCUMENTED if name.startswith("lspo/")} | {"loss/preferences"}
 """Logged by lspo, in games of talk: tests/trainers/lspo/test_lspo_training.py."""
 TINY = TrainConfig(
@@ -122,7 +124,7 @@ def test_every_documented_name_is_logged_by_one_of_these_runs(tmp_path: Path) ->
     logged = names(record for number, run in enumerate(runs) for record in records(run, tmp_path / str(number)))
     logged |= names(records(replace(TINY, algorithm="grpo"), tmp_path / "float16", torch.float16))
     logged |= ServerPool([PolicyClient("http://127.0.0.1:1")], frozenset(), ServedConfig()).metrics().keys()
-    assert DOCUMENTED.keys() - logged == OF_WORKERS | OF_PROGRAMS | OF_RANKS | OF_LSPO
+    assert DOCUMENTED.keys() - logged == OF_WORKERS | OF_PROGRAMS | OF_RANKS | OF_LSPO | OF_STARTS
 
 
 def test_every_name_has_a_formula() -> None:

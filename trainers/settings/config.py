@@ -68,6 +68,8 @@ class TrainConfig(Options):
             environment is only evaluated.
         per_env: Settings of single environments by short name, such as ``FrozenLake.rollout.format=boxed``.
         wrappers: Wrappers, the first innermost, each as in ``history:k=4``.
+        start: Recorded states that groups start from: ``FOLDER@TURN`` or ``FOLDER:EPISODE@TURN``, such as
+            ``runs/base@50%``; empty to start with resets. Evaluations always start with a reset.
         algorithm: Name of the algorithm, or ``module:Class`` or ``path/to/file.py:Class``; modifiers are added as in
             ``grpo+epo``.
         algorithm_options: Non-default settings of each part of the algorithm.
@@ -124,6 +126,7 @@ class TrainConfig(Options):
     weights: tuple[float, ...] = ()
     per_env: Mapping[str, Any] = field(default_factory=dict)
     wrappers: tuple[str, ...] = ()
+    start: str = ""
     algorithm: str = "gigpo"
     algorithm_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     reward_model: str = ""

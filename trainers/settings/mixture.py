@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 OF_AN_ENVIRONMENT = (
     "env_options",
     "wrappers",
+    "start",
     "rollout.format",
     "rollout.prompt",
     "rollout.max_new_tokens",

@@ -15,6 +15,7 @@ from turngym.trainers.loop.tasks.first_plays import FirstPlays
 from turngym.trainers.loop.tasks.game_task import GameTask
 from turngym.trainers.loop.tasks.mixture_task import MixtureTask, require_mixable
 from turngym.trainers.loop.tasks.rewarded_task import RewardedTask
+from turngym.trainers.loop.tasks.starts import require_startable
 from turngym.trainers.loop.tasks.task import EnvTask, TaskSource
 from turngym.trainers.reward_models import make_reward_model
 from turngym.trainers.settings.config import TrainConfig
@@ -71,6 +72,7 @@ def _plain_task(needs: frozenset[Need], ranks: Ranks, config: TrainConfig) -> Ta
     if config.envs:
         require_mixable(config)
         return MixtureTask(config, partial(_plain_task, needs, ranks), ranks)
+    require_startable(config, needs)
     if config.agent.is_used:
         from turngym.trainers.loop.tasks.agent_task import AgentTask  # imported only for agent programs
 

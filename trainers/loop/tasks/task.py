@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from turngym.agents.core import Agent
@@ -25,6 +26,7 @@ from turngym.trainers.loop.setup import environment_texts, iteration_specs, poli
 from turngym.trainers.loop.sft import demonstrations
 from turngym.trainers.loop.tasks.parts import WHOLE, Part
 from turngym.trainers.loop.tasks.shared_play import played_by_all
+from turngym.trainers.loop.tasks.starts import Starts
 from turngym.trainers.records.rollout_metrics import CacheMeter
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.settings.config import TrainConfig
@@ -168,6 +170,7 @@ class EnvTask(TaskSource):
         self.final_prompts = final_prompts
         self.snapshots = snapshots
         self.entropies = entropies
+        self.starts = Starts(config) if config.start else None
         self.vector = training_vector(config, ranks)
         self.cache = CacheMeter()
         self._curve_seeds: list[int] = []
@@ -223,16 +226,16 @@ class EnvTask(TaskSource):
             specs: The episodes.
             on_episode: Called with each as soon as it ends.
         """
+        play = partial(
+            rollout,
+            self.vector,
+            schedule=self.config.rollout.order,
+            on_episode=on_episode,
+            snapshots=self.snapshots,
+            final_prompts=self.final_prompts,
+        )
         try:
-            return rollout(
-                self.vector,
-                agent,
-                specs,
-                schedule=self.config.rollout.order,
-                on_episode=on_episode,
-                snapshots=self.snapshots,
-                final_prompts=self.final_prompts,
-            )
+            return play(agent, specs) if self.starts is None else self.starts.play(agent, specs, play)
         except SnapshotUnsupported as error:
             raise ConfigError(
                 f"{self.config.algorithm} branches from the middle of episodes, and {self.config.env} cannot save its "
@@ -240,8 +243,8 @@ class EnvTask(TaskSource):
             ) from error
 
     def metrics(self) -> dict[str, float]:
-        """Return what became of the tokens of prompts."""
-        return self.ranks.sum_numbers(self.cache.metrics())
+        """Return what became of the tokens of prompts, and how many episodes continue recorded ones."""
+        return self.ranks.sum_numbers(self.cache.metrics() | (self.starts.metrics() if self.starts else {}))
 
     def curve_point(self, model: LanguageModel) -> dict[str, float]:
         """Return the success on dev instances, sampled as in training."""
@@ -280,6 +283,16 @@ class EnvTask(TaskSource):
             self.config.env, self._options(split), slots, settings.backend, self.config.wrappers
         ) as vector:
             return play_all(vector, agent, specs)
+
+    def save(self, folder: RunFolder) -> None:
+        """Write down which recorded states groups start from."""
+        if self.starts:
+            self.starts.save(folder)
+
+    def resume(self, folder: RunFolder, model: LanguageModel, iteration: int) -> None:
+        """Check that they are the same."""
+        if self.starts:
+            self.starts.resume(folder)
 
     def close(self) -> None:
         """Close the vector."""

@@ -1,0 +1,135 @@
+"""Groups that start from states in the middle of recorded episodes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from turngym.agents.core import Agent
+from turngym.agents.episodes.continuing import Continuing
+from turngym.agents.recordings.states import State, read_states
+from turngym.agents.trajectory import EpisodeSpec, Trajectory
+from turngym.envs.multiagent.registration import is_game
+from turngym.errors import ConfigError
+from turngym.storage.files import write_json
+from turngym.trainers.core.algorithm import Need
+from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.settings.config import TrainConfig
+
+Play: TypeAlias = Callable[[Agent, Sequence[EpisodeSpec]], list[Trajectory]]
+_FILE = "starts.json"
+
+
+class Starts:
+    """Recorded states that the groups of a run start from, one for each group.
+
+    The state follows from the seed that the group would be reset with, so a resumed run draws the same ones.
+
+    Args:
+        config: Settings of the run.
+
+    Raises:
+        ConfigError: There are no such states, or they are of another environment or split.
+    """
+
+    def __init__(self, config: TrainConfig) -> None:
+        self.name = config.start
+        self.states = _states_of(config)
+        self._episodes = self._turns = 0
+
+    def play(self, agent: Agent, specs: Sequence[EpisodeSpec], play: Play) -> list[Trajectory]:
+        """Play episodes from the states of their groups; their trajectories have the turns after the state only.
+
+        Args:
+            agent: Plays them, after following the recorded turns.
+            specs: The episodes; those that branch off from others start there.
+            play: Plays whole episodes.
+
+        Raises:
+            TurngymError: A replay differs from its recording.
+        """
+        states = {each.episode: self.states[each.seed % len(self.states)] for each in specs if each.branch is None}
+        beginnings = {episode: state.beginning for episode, state in states.items()}
+        seeded = [replace(each, seed=states[each.episode].seed) if each.branch is None else each for each in specs]
+        played = play(Continuing(agent, beginnings), seeded)
+        for trajectory in played:
+            state = states.get(trajectory.spec.episode)
+            if state is not None:
+                state.require_reached(trajectory)
+                del trajectory.turns[: len(state.beginning.turns)]
+                self._episodes += 1
+                self._turns += len(state.beginning.turns)
+        return played
+
+    def metrics(self) -> dict[str, float]:
+        """Return the metrics since the last call."""
+        found = {"rollout/continued": float(self._episodes), "rollout/recorded_turns": float(self._turns)}
+        self._episodes = self._turns = 0
+        return found
+
+    def save(self, folder: RunFolder) -> None:
+        """Write down which states these are."""
+        write_json(folder.path / _FILE, self._about())
+
+    def resume(self, folder: RunFolder) -> None:
+        """Raise if the recordings have changed since the run began.
+
+        Raises:
+            ConfigError: They have.
+        """
+        file = folder.path / _FILE
+        if file.exists() and json.loads(file.read_text("utf8")) != self._about():
+            raise ConfigError(
+                f"{self.name} has other states than when the run began: put the recordings back, or start a new run."
+            )
+
+    def _about(self) -> dict[str, Any]:
+        told = [[state.seed, state.beginning.digest] for state in self.states]
+        return {"states": len(told), "sha256": hashlib.sha256(json.dumps(told).encode()).hexdigest()}
+
+
+def _states_of(config: TrainConfig) -> tuple[State, ...]:
+    read = read_states(config.start)
+    if len(read.found) > 1:
+        raise ConfigError(
+            f"{config.start} has states of {len(read.found)} environments, and a run starts from those of one: record "
+            f"`turngym eval {config.env} --split train --out FOLDER`."
+        )
+    [(environment, states)] = read.found
+    options = dict(environment["options"])
+    split = options.pop("split", "test")
+    if split != "train":
+        raise ConfigError(
+            f"{config.start} has episodes of the split {split}, and training on them would spoil evaluations: record "
+            f"them with `turngym eval {config.env} --split train --out FOLDER`."
+        )
+    recorded = environment["env"], options, [str(each) for each in environment["wrappers"]]
+    mine = config.env, json.loads(json.dumps(dict(config.env_options))), list(config.wrappers)
+    for name, theirs, own in zip(("env", "env_options", "wrappers"), recorded, mine, strict=True):
+        if theirs != own:
+            raise ConfigError(
+                f"{config.start} was recorded with {name} {theirs!r}, and the run has {own!r}: pass the same."
+            )
+    return states
+
+
+def require_startable(config: TrainConfig, needs: frozenset[Need]) -> None:
+    """Raise for settings that recorded states do not go together with.
+
+    Raises:
+        ConfigError: There is one.
+    """
+    settings = config.rollout
+    reasons = {
+        f"games between seats such as {config.env} are played from deal to end": is_game(config.env),
+        "agent programs play whole episodes": config.agent.is_used,
+        f"{config.algorithm} branches off from whole episodes by itself": Need.SNAPSHOTS in needs,
+        "--rollout.schedule async and --rollout.journal keep whole episodes": settings.is_journaled,
+        "workers on a Ray cluster have no recordings": settings.ray.workers > 0,
+    }
+    for reason, holds in reasons.items():
+        if holds and config.start:
+            raise ConfigError(f"groups cannot start from {config.start}: {reason}. Leave out --from or that setting.")
