@@ -34,10 +34,11 @@ class Arguments:
     """Build a leaderboard from evaluations: one self-contained page with a table per suite and 95 % intervals.
 
     Each folder comes from `turngym eval ... --out FOLDER`, or contains such folders. All are checked as by `turngym
-    verify`; rejected, damaged or unknown ones are listed on the page and in the output.
+    verify`; rejected, damaged or unknown ones are listed on the page and in the output. Logs of other suites (ATIF,
+    Inspect AI, verifiers, Harbor) are unchecked and in tables of their own, one for each set of tasks by name.
 
     Args:
-        folder: Evaluation folders.
+        folder: Evaluation folders, or logs.
         out: Output file (default: leaderboard.html).
         title: Heading of the page.
         verify: Skip verification.

@@ -9,7 +9,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,10 @@ from turngym.agents.episodes.best_of import best_of
 from turngym.agents.episodes.evaluate import EvaluationResult, summarise_records
 from turngym.agents.episodes.pass_k import repeated_attempts
 from turngym.agents.intervals import Estimate
+from turngym.agents.recordings.imports import format_of
 from turngym.agents.recordings.submission import REQUIRED, Submission, in_order, key_of, load_submission, moment
 from turngym.agents.usage import Usage, total
+from turngym.benchmarks.evaluation.imported import as_folder
 from turngym.benchmarks.statistics.estimates import equal_weight_mean
 from turngym.benchmarks.statistics.normalised import HIGH, LOW
 from turngym.benchmarks.verification.verify import Verification
@@ -40,6 +42,7 @@ class Entry:
         repeated: ``pass@k``, ``pass^k``, and ``chosen_of_N`` and its like where a verifier chose, with equal weights.
         is_complete: Whether every task has as many episodes as were asked for.
         verification: Result of the verification; None if it was not verified.
+        is_log: Whether it was read from a log of another suite, which nothing can check.
     """
 
     folder: Path
@@ -49,6 +52,7 @@ class Entry:
     repeated: Mapping[str, Estimate]
     is_complete: bool
     verification: Verification | None = None
+    is_log: bool = False
 
     @property
     def name(self) -> str:
@@ -67,7 +71,9 @@ class Entry:
 
     @property
     def status(self) -> str:
-        """Verification label: ``not checked``, ``self-reported`` or ``replayed``."""
+        """Verification label: ``log``, ``not checked``, ``self-reported`` or ``replayed``."""
+        if self.is_log:
+            return "log"
         return "not checked" if self.verification is None else self.verification.label
 
     @property
@@ -93,7 +99,9 @@ class Entry:
 
     @property
     def seconds(self) -> float:
-        """Time from the first episode of the agent to its last as reported, baselines left out."""
+        """Time from the first episode of the agent to its last as reported, baselines left out; nan for logs."""
+        if self.is_log:
+            return math.nan
         told = self.submission.metadata
         begin, end = moment(told["started"]), moment(told.get("played", told["finished"]))
         assert begin is not None and end is not None  # as it was loaded
@@ -132,8 +140,8 @@ def read_entries(
     """Return the submissions, and the folders that hold none that can be shown.
 
     Args:
-        paths: Folders of submissions, or folders of such folders.
-        check: Checks a submission; those that it rejects are left out. None checks nothing.
+        paths: Folders of submissions, logs of other suites, or folders of such.
+        check: Checks a submission; those that it rejects are left out. None checks nothing. Logs are never checked.
         on_folder: Called with each folder before it is read.
     """
     entries, left_out = [], []
@@ -168,7 +176,14 @@ def expand(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def _is_like_one(path: Path) -> bool:
-    return any((path / name).is_file() for name in REQUIRED)
+    return any((path / name).is_file() for name in REQUIRED) or _is_like_log(path)
+
+
+def _is_like_log(path: Path) -> bool:
+    try:
+        return not path.is_symlink() and bool(format_of(path))
+    except TurngymError:  # it is read, and left out with the reason
+        return True
 
 
 def read_entry(folder: Path, check: Callable[[Path], Verification] | None = None) -> Entry | LeftOut:
@@ -177,7 +192,8 @@ def read_entry(folder: Path, check: Callable[[Path], Verification] | None = None
     Raises:
         TurngymError: There is no such folder, it has not the right shape, or it is one of another kind.
     """
-    submission = load_submission(folder)
+    with as_folder(folder) as own:
+        submission, is_log = replace(load_submission(own), path=folder), own != folder
     rows = {each["label"]: submission.of(each["label"]) for each in submission.config["environments"]}
     empty = [label for label, found in rows.items() if not found]
     if empty:
@@ -187,7 +203,7 @@ def read_entry(folder: Path, check: Callable[[Path], Verification] | None = None
     usage = total(Usage.from_json(seat) for row in submission.episodes for seat in row["seats"].values())
     if usage.is_unanswered:
         return LeftOut(folder, "the agent answered no turn, so there is no score.")
-    verification = None if check is None else check(folder)
+    verification = None if check is None or is_log else check(folder)
     if verification is not None and not verification.is_accepted:
         names = tuple(dict.fromkeys(finding.name for finding in verification.findings))
         return LeftOut(folder, f"it was rejected: `turngym verify {folder}` shows the reason.", names)
@@ -201,6 +217,7 @@ def read_entry(folder: Path, check: Callable[[Path], Verification] | None = None
         repeated(list(results.values())),
         is_complete(submission, submission.episodes),
         verification,
+        is_log,
     )
 
 

@@ -23,6 +23,8 @@ from turngym.benchmarks.suites import SUITES
 
 SCHEMA = 1
 """Version of what :meth:`Leaderboard.as_json` gives."""
+UNKNOWN_OF_LOGS = ("revision of the model", "settings", "rules", "split", "date", "time")
+"""Facts that a log of another suite does not show."""
 _MANY, _MOST_FACTS = 10, 4
 
 Ranks = tuple[int, int]
@@ -111,14 +113,17 @@ class Leaderboard:
 
 
 def build_leaderboard(entries: Iterable[Entry], left_out: Iterable[LeftOut] = ()) -> Leaderboard:
-    """Return the tables of all submissions: one for each suite, version and set of tasks and rules."""
-    parted: dict[tuple[str, int, str, str], list[Entry]] = {}
+    """Return the tables of all submissions: one for each suite, version and set of tasks and rules.
+
+    Logs of other suites are in no table with submissions, and share one where the names of all tasks are the same.
+    """
+    parted: dict[tuple[str, int, str, bool, str], list[Entry]] = {}
     for entry in entries:
         suite = entry.submission.config["suite"]
-        key = suite["name"], -suite["version"], suite["metric"], tasks_digest(entry.submission)
+        key = suite["name"], -suite["version"], suite["metric"], entry.is_log, tasks_digest(entry.submission)
         parted.setdefault(key, []).append(entry)
-    ordered = sorted(parted.items(), key=lambda item: (item[0][:3], -len(item[1]), item[0][3]))
-    return Leaderboard(tuple(group_of(members, key[3]) for key, members in ordered), tuple(left_out))
+    ordered = sorted(parted.items(), key=lambda item: (item[0][:4], -len(item[1]), item[0][4]))
+    return Leaderboard(tuple(group_of(members, key[4]) for key, members in ordered), tuple(left_out))
 
 
 def distinctions(groups: Sequence[Group]) -> list[str]:
@@ -158,14 +163,17 @@ def _own_options(group: Group) -> set[str]:
 def _facts(group: Group) -> dict[str, str]:
     """Return what makes submissions comparable, by name: options, wrappers, rules, tasks, metric and protocol."""
     config = group.entries[0].submission.config
-    found = {"metric": group.metric}
+    is_log = group.entries[0].is_log
+    found = {"metric": group.metric, **({"read from": "logs"} if is_log else {})}
     for each in config["environments"]:
         place = "" if len(config["environments"]) == 1 else f"{each['label']} "
         found |= {f"{place}{name}": json.dumps(value) for name, value in sorted(each["options"].items())}
         if each["wrappers"]:
             found[f"{place}wrappers"] = " ".join(map(str, each["wrappers"]))
-        found[f"{place}tasks"] = f"{len(each['seeds'])} from seed {each['seeds'][0]}" if each["seeds"] else "0"
-        found[f"{place}rules"] = each["ruleset_hash"][:8]
+        found[f"{place}tasks"] = str(len(each["seeds"]))
+        if each["seeds"] and not is_log:
+            found[f"{place}tasks"] += f" from seed {each['seeds'][0]}"
+            found[f"{place}rules"] = each["ruleset_hash"][:8]
     return {**found, "protocol": repr(group.protocol[:60]), "tasks and rules": group.digest}
 
 
@@ -275,7 +283,7 @@ def _entry_json(group: Group, entry: Entry, ranks: Ranks | None) -> dict[str, An
         "status": entry.status,
         "complete": entry.is_complete,
         "episodes": entry.episodes,
-        "metadata": dict(entry.submission.metadata),
+        **({"unknown": list(UNKNOWN_OF_LOGS)} if entry.is_log else {"metadata": dict(entry.submission.metadata)}),
         "mean": _json(entry.mean),
         "normalised_mean": None if mean is None else _json(mean),
         "normalised_interquartile_mean": group.normalised_middle(entry),

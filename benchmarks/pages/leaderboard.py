@@ -8,7 +8,7 @@ from typing import Any
 
 from turngym.agents.intervals import Estimate
 from turngym.benchmarks.leaderboard.entries import Entry
-from turngym.benchmarks.leaderboard.table import Group, Leaderboard, Ranks, distinctions
+from turngym.benchmarks.leaderboard.table import UNKNOWN_OF_LOGS, Group, Leaderboard, Ranks, distinctions
 from turngym.benchmarks.pages.submission import about, duration, model_ids, values
 from turngym.benchmarks.pages.tables import (
     Axis,
@@ -25,13 +25,15 @@ from turngym.benchmarks.pages.tables import (
     rank_cell,
 )
 from turngym.benchmarks.statistics.normalised import HIGH, LOW
-from turngym.trainers.core.wording import counted
+from turngym.trainers.core.wording import UNKNOWN, counted
 
 STATUS = {
     "replayed": "files and numbers agree, and all that raises its mean came out the same when played again",
     "partly replayed": "files and numbers agree, and some of what raises its mean came out the same when played again",
     "self-reported": "files and numbers agree, but not every environment could be played again",
     "not checked": "nothing was checked",
+    "log": "read from a log of another suite: nothing was checked or played again, tasks count as the same where their "
+    f"names are, and these are not known: {', '.join(UNKNOWN_OF_LOGS)}",
 }
 _REPORTED = " *"
 
@@ -183,8 +185,8 @@ def _number_cell(value: float, digits: int = 1) -> Cell:
 
 
 def _date_cell(entry: Entry) -> Cell:
-    date = str(entry.submission.metadata["date"])
-    return Cell(date[:10], date[:10] or None, "date")
+    date = UNKNOWN if entry.is_log else str(entry.submission.metadata["date"])[:10]
+    return Cell(date, date or None, "date")
 
 
 def _turns(entry: Entry) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 
 from turngym.agents.intervals import Estimate
 from turngym.benchmarks.leaderboard.entries import Entry
-from turngym.benchmarks.leaderboard.table import Group
+from turngym.benchmarks.leaderboard.table import UNKNOWN_OF_LOGS, Group
 from turngym.benchmarks.pages.tables import figure, interval_text
 from turngym.trainers.core.wording import UNKNOWN, counted, number
 
@@ -31,7 +31,7 @@ def about(group: Group, entry: Entry, key: str) -> dict[str, Any]:
         ("Contact", _said(metadata.get("contact"))),
         ("Opponents", _said(metadata.get("opponents"))),
         ("Agent", config["agent"]),
-        ("Played", f"{metadata['started']} to {metadata['finished']}"),
+        ("Played", UNKNOWN if entry.is_log else f"{metadata['started']} to {metadata['finished']}"),
         ("Episodes", f"{entry.episodes:,}, {counted(config['repeats'], 'attempt')} at each task"),
         ("Success", _with_interval(entry.mean_of("success"), 100, " %")),
         ("Normalised, interquartile mean", UNKNOWN if middle is None else figure(middle)),
@@ -45,7 +45,8 @@ def about(group: Group, entry: Entry, key: str) -> dict[str, Any]:
         ("Sampling", _settings(config["sampling"])),
         ("Packages", _settings(config["packages"])),
         ("Hardware", _settings(config["hardware"])),
-        ("Folder", str(entry.folder)),
+        ("Log" if entry.is_log else "Folder", str(entry.folder)),
+        ("Not known", ", ".join(UNKNOWN_OF_LOGS) if entry.is_log else UNKNOWN),
     ]
     if checked is not None:
         pairs.append(("Played again", f"{checked.replayed:,} of {checked.episodes:,} episodes, seed {checked.seed}"))

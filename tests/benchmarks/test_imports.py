@@ -204,3 +204,29 @@ def test_a_log_of_another_version_is_named(tmp_path: Path) -> None:
     content = {"version": 1, "eval": {"model": "m", "task": "t"}, "samples": []}
     with pytest.raises(ConfigError, match="has version 1 of Inspect AI's logs; 2 is read"):
         read(write(tmp_path / "log.json", content))
+
+
+def test_a_leaderboard_ranks_logs_on_the_same_tasks_and_says_what_it_does_not_know(
+    played: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = tmp_path / "logs"
+    for job, rewards in (("a", (0.0, 1.0, 0.0)), ("b", (1.0, 1.0, 1.0)), ("c", (1.0, 1.0))):
+        for number, reward in enumerate(rewards):
+            trial(logs / job, number, reward)
+    (logs / "bad.eval").write_bytes(b"PK\x03\x04 nothing")
+    outside = tmp_path / "outside"
+    trial(outside, 0, 1.0)
+    (logs / "link").symlink_to(outside)
+    call = ["leaderboard", str(logs), str(played / "atif"), str(played / "own"), "--json", "--replay", "0"]
+    assert main([*call, "--out", str(tmp_path / "page.html")]) == 0
+    board = json.loads(capsys.readouterr().out)
+    tables = [([Path(row["folder"]).name for row in each["rows"]], each) for each in board["tables"]]
+    assert sorted(names for names, _ in tables) == [["atif"], ["b", "a"], ["c"], ["own"]], "none is mixed"
+    rows = {Path(row["folder"]).name: row for _, each in tables for row in each["rows"]}
+    assert [rows[name]["status"] for name in ("a", "b", "atif")] == ["log"] * 3 and rows["own"]["status"] != "log"
+    assert {"settings", "split", "rules"} < set(rows["b"]["unknown"]) and "metadata" not in rows["b"]
+    assert rows["b"]["mean"]["value"] == 1.0 and rows["b"]["ranks"] == [1, 2] and rows["b"]["seconds"] is None
+    [bad] = board["left_out"]
+    assert Path(bad["folder"]).name == "bad.eval" and "is no zip that can be read" in bad["reason"]
+    page = (tmp_path / "page.html").read_text("utf8")
+    assert "tasks count as the same where their names are" in page and "read from logs" in page

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from turngym.agents.recordings.submission import BASELINES, METRICS, REQUIRED, TRANSCRIPTS
 from turngym.agents.usage import Usage
@@ -17,6 +17,7 @@ from turngym.registry import Registry
 from turngym.storage.folders import is_folder
 
 Content: TypeAlias = dict[str, Any]
+ReadT = TypeVar("ReadT")
 _OWN = (*REQUIRED, TRANSCRIPTS, BASELINES, "metrics.jsonl", "samples", "games.jsonl")
 """Files of folders that turngym writes."""
 
@@ -87,28 +88,39 @@ class Import:
 IMPORTS: Registry[Import] = Registry("import format", "turngym.agents.recordings.imports")
 
 
+def format_of(path: Path) -> str:
+    """Return the name of the format of a log of another suite; empty if it is none.
+
+    Raises:
+        ConfigError: It cannot be looked into.
+    """
+    if is_folder(path) and any((path / name).exists() for name in _OWN):
+        return ""
+    return next((name for name in IMPORTS if _tried(name, path, IMPORTS[name].matches)), "")
+
+
 def read_log(path: Path) -> Log | None:
     """Return a log of another suite; None if it is none of a known format.
 
     Raises:
         ConfigError: It is one, and cannot be read.
     """
-    if is_folder(path) and any((path / name).exists() for name in _OWN):
+    name = format_of(path)
+    if not name:
         return None
-    for name in IMPORTS:
-        try:
-            if IMPORTS[name].matches(path):
-                log = IMPORTS[name].read(path)
-                break
-        except TurngymError:
-            raise
-        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
-            raise ConfigError(f"{path} is no log of {name} that can be read: {error}.") from error
-    else:
-        return None
+    log = _tried(name, path, IMPORTS[name].read)
     if not log.episodes:
         raise ConfigError(f"{path} has no episode that can be shown.")
     return log
+
+
+def _tried(name: str, path: Path, read: Callable[[Path], ReadT]) -> ReadT:
+    try:
+        return read(path)
+    except TurngymError:
+        raise
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
+        raise ConfigError(f"{path} is no log of {name} that can be read: {error}.") from error
 
 
 def metric_of(name: Any) -> str:
