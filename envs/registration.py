@@ -42,6 +42,7 @@ FAMILIES = (
     "turngym.envs.service",
     "turngym.envs.sql",
     "turngym.envs.ask",
+    "turngym.envs.rules",
     "turngym.envs.adapters",
 )
 GAME_FAMILIES = (

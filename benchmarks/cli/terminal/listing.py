@@ -30,6 +30,7 @@ SHELVES = {
     "service": "Service desks",
     "sql": "Databases",
     "ask": "Asking",
+    "rules": "Hidden rules",
     "web": "Pages in a browser",
     "desktop": "Desktop",
     "household": "Households",

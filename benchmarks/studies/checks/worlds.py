@@ -30,6 +30,7 @@ IDS = (
     *("turngym/Service-v0", "turngym/ServiceClinic-v0", "turngym/Terminal-v0", "turngym/TerminalHard-v0"),
     *("turngym/Sql-v0", "turngym/SqlHard-v0", "turngym/Ask-v0", "turngym/AskHard-v0", "turngym/AskIntent-v0"),
     *("turngym/Repo-v0", "turngym/RepoEasy-v0", "turngym/RepoHard-v0"),
+    *("turngym/Rules-v0", "turngym/RulesEasy-v0", "turngym/RulesHard-v0"),
 )
 COMMANDS = (
     *("ls", "ls -lR /app", "pwd", "cd /app/*", "cd ..", "cat *", "head *", "tail -n 3 *", "wc *", "find . -type f"),
