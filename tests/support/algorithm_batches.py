@@ -78,6 +78,14 @@ VARIANTS: dict[str, tuple[str, dict[str, dict[str, object]]]] = {
     "sdpo blended": ("sdpo", {"sdpo": {"weight": 0.25, "kl_coef": 0.1}}),
     "sdft without first tokens": ("sdft", {"sdft": {"skip": 1, "top": 2}}),
     "iw_opd by turn": ("iw_opd", {"iw_opd": {"unit": "turn", "normalisation": "nested"}}),
+    "dmpo": ("grpo+dmpo", {}),
+    "seed_grpo by mean": ("seed_grpo", {"seed_grpo": {"likelihood": "mean", "shape": "exponential", "alpha": 0.5}}),
+    "trpa": ("trpa", {"trpa": {"threshold": 0.5}}),
+    "var_tb of returns": ("var_tb", {"var_tb": {"flow": "return", "floor": 0.1}}),
+    "nft": ("nft", {"nft": {"threshold": 0.0}}),
+    "nft by odds": ("nft", {"nft": {"threshold": 0.0, "weight": "odds", "ratio": "turn_geometric"}}),
+    "opmd soft": ("opmd", {"opmd": {"baseline": "soft", "tau": 0.5}}),
+    "pf_ppo of a group": ("ppo+pf_ppo", {"pf_ppo": {"among": "group", "filter": "max_random"}}),
     "ppo+icepop, all counted": ("ppo+icepop", {"icepop": {**NARROW["icepop"], "counted": "all"}}),
 }
 PLAIN = {
@@ -85,6 +93,11 @@ PLAIN = {
     "archer",
     "dro",
     "kl_cov",
+    "nft",
+    "nft by odds",
+    "opmd",
+    "opmd soft",
+    "r2vpo",
     "vespo",
     "gkd",
     "iw_opd",
@@ -97,7 +110,7 @@ TAUGHT = {"gkd", "opd", "sdft", "sdft without first tokens", "sdpo", "sdpo blend
 now, or their policy loss has no weight."""
 PRETRAINED = {"archer", "vc_ppo"}
 CRITIC_AT_SOME_TOKENS = ("turn_ppo", "t_ppo")
-COLLECTING = {"archer", "dapo", "remax", "arpo", "vine_ppo"}
+COLLECTING = {"archer", "dapo", "remax", "arpo", "seed_grpo", "vine_ppo"}
 EVERY = pytest.mark.parametrize("variant", sorted(VARIANTS))
 COMPARING = sorted(
     variant

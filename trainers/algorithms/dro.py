@@ -9,10 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from turngym.lazy import Tensor, torch
-from turngym.trainers import functional as F
+from turngym.lazy import Tensor
 from turngym.trainers.algorithms import ALGORITHMS
-from turngym.trainers.algorithms.base.clipped import Surrogate, sampled, within
+from turngym.trainers.algorithms.base.clipped import Surrogate, within, without_ratio
 from turngym.trainers.algorithms.base.policy_loss import PolicyLoss
 from turngym.trainers.core.algorithm import LossInputs
 
@@ -36,8 +35,7 @@ class DRO(PolicyLoss[DROConfig]):
 
     def changed(self, found: Surrogate, inputs: LossInputs) -> Surrogate:
         """Return minus the advantage times the log-probability."""
-        score, never = -inputs.advantages * sampled(inputs.logprobs, inputs), torch.zeros_like(inputs.action_mask)
-        return found._replace(policy=F.ClippedSurrogate(score, score, never, never))
+        return without_ratio(found, inputs)
 
     def penalty(self, found: Surrogate, inputs: LossInputs) -> Tensor | None:
         """Return the squared log-ratio."""

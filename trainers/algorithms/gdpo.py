@@ -105,6 +105,18 @@ def reward_parts(table: TurnTable) -> dict[str, Float[Tensor, "episode"]]:
     return parts
 
 
+def part_weights(method: str, given: Mapping[str, float], parts: Mapping[str, Tensor]) -> dict[str, float]:
+    """Return the weight of each part that is compared: 1 unless given, and valid actions only if they are.
+
+    Raises:
+        ConfigError: A weight is for a part that no turn has.
+    """
+    for name in given:
+        if name not in parts and name != VALID:
+            raise ConfigError(f"{method} has a weight for {name!r}, a part of no reward. {nearest(name, parts)}")
+    return {name: given.get(name, 1.0) for name in parts if name != VALID or VALID in given}
+
+
 @ALGORITHMS.register("gdpo")
 class GDPO(OutcomeMethod[GDPOConfig]):
     """Group reward-decoupled normalisation policy optimisation."""
@@ -118,7 +130,7 @@ class GDPO(OutcomeMethod[GDPOConfig]):
             ConfigError: A weight is for a part that no turn has.
         """
         config, parts = self.config, reward_parts(table)
-        weights = self._weights(parts)
+        weights = part_weights("gdpo", read_weights(config.weights), parts)
         total = torch.zeros(table.num_episodes, dtype=table.reward.dtype)
         for name, weight in weights.items():
             total = total + weight * F.group_advantages(
@@ -132,13 +144,6 @@ class GDPO(OutcomeMethod[GDPOConfig]):
         charged = replace(config, invalid_penalty=0.0) if VALID in weights else config
         credit = group_credit(table, self._whitened(table, total[table.episode]), charged)
         return replace(credit, metrics={**credit.metrics, "reward_parts": float(len(weights))})
-
-    def _weights(self, parts: Mapping[str, Tensor]) -> dict[str, float]:
-        given = read_weights(self.config.weights)
-        for name in given:
-            if name not in parts and name != VALID:
-                raise ConfigError(f"gdpo has a weight for {name!r}, a part of no reward. {nearest(name, parts)}")
-        return {name: given.get(name, 1.0) for name in parts if name != VALID or VALID in given}
 
     def _whitened(self, table: TurnTable, total: Float[Tensor, "turn"]) -> Float[Tensor, "turn"]:
         compared = compared_turns(table, self.config)

@@ -19,8 +19,8 @@ from turngym.trainers.algorithms.base.clipped import (
     RatioLevel,
     Surrogate,
     one_of,
-    sampled,
     within,
+    without_ratio,
 )
 from turngym.trainers.core.algorithm import Credit, LossInputs
 from turngym.trainers.core.turn_table import TurnTable
@@ -77,8 +77,4 @@ class Reinforce(ClippedMethod[ReinforceConfig]):
     def surrogate(self, inputs: LossInputs) -> Surrogate:
         """Return the clipped surrogate, or minus the advantage times the log-probability."""
         clipped = super().surrogate(inputs)
-        if self.config.objective == "clipped":
-            return clipped
-        plain = -inputs.advantages * sampled(inputs.logprobs, inputs)
-        never = torch.zeros_like(inputs.action_mask)
-        return clipped._replace(policy=F.ClippedSurrogate(plain, plain, never, never))
+        return clipped if self.config.objective == "clipped" else without_ratio(clipped, inputs)

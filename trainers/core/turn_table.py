@@ -160,6 +160,14 @@ class TurnTable:
         """Return the sum of a column over the turns of each episode."""
         return torch.zeros(self.num_episodes, dtype=column.dtype).index_add_(0, self.episode, column)
 
+    def token_sum(self, column: Float[Tensor, "token"]) -> Float[Tensor, "episode"]:
+        """Return the sum of a column over the sampled tokens of each episode."""
+        return self.episode_sum(torch.zeros(self.num_turns, dtype=column.dtype).index_add_(0, self.token_turn, column))
+
+    def token_mean(self, column: Float[Tensor, "token"]) -> Float[Tensor, "episode"]:
+        """Return the mean of a column over the sampled tokens of each episode, 0 for one without a token."""
+        return self.token_sum(column) / self.token_sum(torch.ones_like(column)).clamp_min(1)
+
     def episode_return(self) -> Float[Tensor, "episode"]:
         """Return the return of each episode, rewards from before it branched off included."""
         returns = self.episode_sum(self.reward)

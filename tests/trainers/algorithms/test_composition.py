@@ -16,10 +16,11 @@ CRITICS = [name for name in BASES if Need.VALUES in build(name).needs]
 OWN_RATIO = {
     "gmpo": "has its own turn-level ratio",
     "archer": "ratio",
-    **dict.fromkeys(("gkd", "iw_opd", "opd", "sdft"), "ratio"),
+    **dict.fromkeys(("gkd", "iw_opd", "opd", "opmd", "sdft"), "ratio"),
 }
 """Methods whose ratio is the method itself, or that have none with their default settings: another one is refused."""
-WITH_CLIP = [name for name in BASES if name not in ("archer", "gkd", "iw_opd", "opd", "sdft", "sdpo")]
+WITHOUT_CLIP = {"archer", "gkd", "iw_opd", "nft", "opd", "opmd", "sdft", "sdpo"}
+WITH_CLIP = [name for name in BASES if name not in WITHOUT_CLIP]
 MODIFIERS = ("turn_is", "s_ppo", "st_ppo", "epo", "mmd", "tis", "icepop", "mis")
 OWN_WEIGHTS = dict.fromkeys(("a3po", "opd", "gkd", "sdft", "sdpo"), ("tis", "icepop"))
 """Methods with weights of the trainer over the sampler, or without advantages that weights could scale -> the modifiers

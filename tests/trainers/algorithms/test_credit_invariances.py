@@ -34,6 +34,8 @@ BATCH_STATISTICS = {
     **dict.fromkeys(("turn_ppo+epo+s_ppo", "vc_ppo", "vc_ppo adaptive"), WHITENED),
     **dict.fromkeys(("icepop", "mis", "ppo+icepop, all counted", "tis"), WHITENED),
     **dict.fromkeys(("kl_cov", "m2po"), WHITENED),
+    "trpa": "comparisons are averaged over the pairs of the batch",
+    **dict.fromkeys(("aspo", "r2vpo"), WHITENED),
     **dict.fromkeys(("gpg", "lite_ppo"), "differences are scaled over the batch: that is the method"),
     **dict.fromkeys(("mmd", "ppo+mmd with both divergences"), WHITENED),
     **dict.fromkeys(("epo", "epo released", "s_ppo", "st_ppo", "turn_is", "replay"), WHITENED),
@@ -41,6 +43,9 @@ BATCH_STATISTICS = {
 CHOSEN_OVER_BATCH = {
     "bnpo": "groups are weighted by a distribution over all of them",
     "clip_cov": "a few tokens of the whole batch are drawn",
+    "dgpo": "groups are weighted by their rates among all of them",
+    "pf_ppo": "episodes are drawn from the whole batch",
+    "pf_ppo of a group": "what is weighted is whitened over the batch",
     "opd_advantage": "the advantages of its base are whitened over the batch, what the teacher adds is not",
 }
 ORDERED = {"rae": "its baselines move from episode to episode"}
@@ -58,8 +63,13 @@ DISCOUNTED = {
 SCALED_BY_RETURNS = {
     "bnpo": "groups are weighted by their mean returns",
     "gpg": "returns other than 0 are counted",
+    "dgpo": "groups are weighted by their mean returns",
     "lite_ppo": "differences are divided by the deviation of all returns",
     "maxrl": "differences are divided by the mean return of the group",
+    "nft": "an episode is right from a return on",
+    "nft by odds": "an episode is right from a return on",
+    "trpa": "an episode is right from a return on",
+    "var_tb of returns": "likelihoods follow the returns themselves",
 }
 
 
@@ -127,6 +137,7 @@ def valued(trajectories: list[Trajectory]) -> TurnTable:
     columns = [torch.tensor(column, dtype=torch.float64) for column in (turns, tokens, final)]
     return replace(
         table.with_values(*columns),
+        token_reference_logprob=table.token_logprob + 0.4 * columns[1],
         token_trainer_logprob=table.token_logprob + 0.2 * columns[1],
         token_teacher_logprob=table.token_logprob - 0.3 * columns[1],
     )
@@ -243,6 +254,7 @@ def test_a_fault_takes_its_episode_out_and_nothing_else(trajectories: list[Traje
     more = more.with_values(kept.turn_value, kept.token_value, kept.final_value)
     more = replace(
         more,
+        token_reference_logprob=kept.token_reference_logprob,
         token_trainer_logprob=kept.token_trainer_logprob,
         token_teacher_logprob=kept.token_teacher_logprob,
     )

@@ -12,8 +12,8 @@ from turngym.trainers.core.algorithm import Algorithm
 from turngym.trainers.core.turn_table import TurnTable, turn_table
 
 PENALTY = 0.1
-COUNTING_IT_AS_A_REWARD = {"gdpo by trajectory"}
-"""Variants that are told to compare valid actions as a part of the reward."""
+COUNTING_IT_AS_A_REWARD = {"gdpo by trajectory", "trpa"}
+"""Variants that compare valid actions as a part of the reward, or as a level."""
 CHARGED = [variant for variant in [*COMPARING, "remax"] if variant not in COUNTING_IT_AS_A_REWARD]
 
 
@@ -28,7 +28,7 @@ def table_of(trajectories: list[Trajectory]) -> TurnTable:
     """Return the turn table, where the trainer's log-probabilities are those of the sampler."""
     table = turn_table(trajectories)
     same = table.token_logprob
-    return replace(table, token_trainer_logprob=same, token_teacher_logprob=same)
+    return replace(table, token_trainer_logprob=same, token_reference_logprob=same, token_teacher_logprob=same)
 
 
 def failures(returns: list[float], invalid_turn: int) -> list[Trajectory]:

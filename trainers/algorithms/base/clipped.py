@@ -248,6 +248,12 @@ def policy_metrics(surrogate: Surrogate, over: str) -> dict[str, Term]:
     }
 
 
+def without_ratio(found: Surrogate, inputs: LossInputs) -> Surrogate:
+    """Return the surrogate with minus the advantage times the log-probability as its loss, which nothing clips."""
+    score, never = -inputs.advantages * sampled(inputs.logprobs, inputs), torch.zeros_like(inputs.action_mask)
+    return found._replace(policy=F.ClippedSurrogate(score, score, never, never))
+
+
 def sampled(values: Tensor, inputs: LossInputs) -> Tensor:
     """Return the values on tokens that the policy sampled, 0 elsewhere, so that padding may hold anything."""
     return torch.where(inputs.action_mask, values, torch.zeros_like(values))

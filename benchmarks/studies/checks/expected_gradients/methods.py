@@ -118,6 +118,7 @@ CASES: dict[str, Case] = {
         OUTCOME,
         note="Measured without branches; for their effect see the\n[reasons](README.md#expected-gradients).",
     ),
+    "aspo": Case("unbiased", base="rloo", note=_FIRST),
     "bi_level_gae": Case("biased", (Step(DISCOUNT.reason, {"turn_gamma": 1.0}), *_CRITIC), discount="turn_gamma"),
     "bnpo": Case(
         "biased",
@@ -137,10 +138,24 @@ CASES: dict[str, Case] = {
         OUTCOME,
         note="Groups dropped by dynamic sampling contribute nothing: with one task, a constant factor.",
     ),
+    "dgpo": Case(
+        "biased",
+        (
+            Step(
+                "division by the group's absolute deviation, and weights by its rate, which depend on the actions",
+                rules=("is_binary",),
+            ),
+            LENGTH,
+        ),
+    ),
+    "dmpo": Case(
+        "biased", (Step("likelihoods are drawn towards a distribution of returns", {"coef": 0.0}),), base="rloo"
+    ),
     "dr_grpo": Case("proportional", note="The factor is (G - 1) / G over `constant`."),
     "dr_mas": Case("biased", (PENALTY, SCALED, LENGTH)),
     "dppo": Case("unbiased", base="rloo", note=_FIRST),
     "dro": Case("unbiased", base="rloo", note=_FIRST),
+    "dvao": Case("biased", OUTCOME, note="Measured with one part."),
     "epo": Case(
         "biased", (Step(ENTROPY.reason, {"coefficient": 0.0}),), weights={"entropy": "coefficient"}, base="rloo"
     ),
@@ -169,6 +184,7 @@ CASES: dict[str, Case] = {
     "grpo": Case("biased", (DIVERGENCE, SCALED, LENGTH)),
     "gspo": Case("biased", OUTCOME),
     "hgpo": Case("biased", (DIVERGENCE, PENALTY, _CENTRED, LENGTH, Step(_ANCHORS, rules=("is_single",)))),
+    "hierarchical_grpo": Case("vanishing", (LENGTH,)),
     "icepop": Case("unbiased", base="rloo", note=_CORRECTION),
     "iw_opd": Case(
         "biased",
@@ -191,6 +207,10 @@ CASES: dict[str, Case] = {
         weights={"divergence": "magnet_coef"},
         base="rloo",
     ),
+    "nft": Case(
+        "biased",
+        (Step("returns count as right or wrong, and groups are weighted by their rates", rules=("is_binary",)),),
+    ),
     "opd": Case("biased", (LENGTH, _OWN_STATES), objective=_TO_TEACHER),
     "opd_advantage": Case(
         "biased",
@@ -199,6 +219,7 @@ CASES: dict[str, Case] = {
         note="The teacher is the reference policy here, and 0.05 of the weight is the base method's own.",
         objective={"reward_divergence": 1.05},
     ),
+    "opmd": Case("vanishing", (LENGTH,)),
     "opo": Case(
         "biased",
         (LENGTH, Step("the length-weighted baseline contains the episode's own return", rules=("is_single",))),
@@ -209,8 +230,10 @@ CASES: dict[str, Case] = {
         (Step("only the best episode of a group counts", rules=("is_binary",)), LENGTH),
         note="The objective of the method is the best return of a group.",
     ),
+    "pf_ppo": Case("biased", (Step("episodes are weighted by their own returns", {"power": 0.0}),), base="rloo"),
     "poad": Case("biased", (ENTROPY, DISCOUNT, _DECAY, *_CRITIC), discount="gamma"),
     "ppo": Case("biased", _CRITIC),
+    "r2vpo": Case("unbiased", base="rloo", note=_FIRST),
     "rae": Case(
         "vanishing",
         (LENGTH,),
@@ -237,6 +260,11 @@ CASES: dict[str, Case] = {
         objective=_TO_TEACHER,
     ),
     "sdpo": Case("biased", (LENGTH, _OWN_STATES), objective=_TO_TEACHER),
+    "seed_grpo": Case(
+        "biased",
+        (Step("groups are weighted by the entropy of their own answers", {"alpha": 0.0}),),
+        collects=True,
+    ),
     "soft_ppo": Case("unbiased", base="rloo", note=_FIRST),
     "st_ppo": Case("biased", (_TOKEN_RATIO,), base="ppo"),
     "stratified_grpo": Case(
@@ -246,8 +274,19 @@ CASES: dict[str, Case] = {
     "t_ppo": Case("biased", (_DECAY, *_CRITIC)),
     "tis": Case("unbiased", base="rloo", note=_CORRECTION),
     "topr": Case("unbiased", base="rloo", note=_FIRST),
+    "trpa": Case(
+        "biased",
+        (
+            Step(
+                "levels are compared, and pairs in the right order weigh less",
+                {"beta": 1e-13},
+                rules=("is_binary", "is_single"),
+            ),
+        ),
+    ),
     "turn_is": Case("biased", (_TOKEN_RATIO,), base="ppo"),
     "turn_ppo": Case("biased", (DIVERGENCE, DISCOUNT, _DECAY, *_CRITIC), discount="gamma"),
+    "var_tb": Case("proportional", objective={"entropy": 1.0}, note="The factor is (G - 1) / G."),
     "vc_ppo": Case("biased", (_DECAY, *_CRITIC)),
     "vespo": Case("unbiased", base="rloo", note=_FIRST),
     "vine_ppo": Case(

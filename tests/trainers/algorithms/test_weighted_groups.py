@@ -1,0 +1,133 @@
+"""Methods that weigh groups, episodes or parts of the reward: worked numbers, and what they do at the edges."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+import torch
+from test_group_methods import close, episode, of
+from test_multi_agent_credit import by_episode, game
+from test_policy_losses import GROUPS
+from torch import Tensor, tensor
+
+from turngym.agents.trajectory import Trajectory
+from turngym.errors import ConfigError
+from turngym.trainers.algorithms import build
+from turngym.trainers.algorithms.base.clipped import PolicyMethod
+from turngym.trainers.core.algorithm import LossInputs
+from turngym.trainers.core.turn_table import TurnTable, turn_table
+
+
+def table_of(groups: Sequence[Sequence[float]], tokens: list[int] | None = None) -> TurnTable:
+    """Episodes of one turn, in groups."""
+    found = []
+    for number, group in enumerate(groups):
+        count = tokens[number] if tokens else 1
+        found += [episode([r], tokens=[count], group=number) for r in group]
+    return turn_table(found)
+
+
+def firsts(name: str, table: TurnTable, **config: object) -> Tensor:
+    """The advantage of each episode's first token."""
+    return of(name, table, **config)[table.first_tokens()]
+
+
+def test_dgpo_weighs_hard_groups_up_and_fills_the_place_of_groups_without_a_difference() -> None:
+    expected = [2.248556, *[-0.749519] * 3, 0.583726, 0.583726, -1.751177, 0.583726]
+    close(firsts("dgpo", table_of(GROUPS, [25, 20])), expected, 2e-6)
+    idle = firsts("dgpo", table_of([*GROUPS, [1, 1]], [25, 20, 90]))
+    close(idle, [2 * each for each in expected] + [0, 0], 4e-6)  # as many tokens again, in a group that teaches nothing
+
+
+def test_dgpo_reads_its_rate_from_a_part_and_refuses_one_that_is_not_there() -> None:
+    parts = [{"right": right, "short": short} for right, short in ((1, 0.5), (0, 0.25), (1, 0), (1, 0.25))]
+    table = turn_table(
+        [
+            replace(episode([sum(each.values())], parts=[each]), spec=episode([], group=k // 2).spec)
+            for k, each in enumerate(parts)
+        ]
+    )
+    found = firsts("dgpo", table, rate="right", temperature=1.0)
+    weight = 2 * math.exp(-0.5) / (math.exp(-0.5) + math.exp(-1))
+    close(found[0], weight * 2 * 0.625 / (1.25 + 1e-4), 1e-9)
+    with pytest.raises(ConfigError, match=r"dgpo reads 'rihgt', a part of no reward\. Did you mean"):
+        of("dgpo", table, rate="rihgt")
+
+
+def test_a_part_that_hardly_differs_fades_out_of_dvao() -> None:
+    parts = [{"win": 1.0, "form": 0.2}, {"win": 0.0, "form": 0.4}, {"win": 1.0, "form": 0.0}, {"win": 0.0, "form": 0.2}]
+    table = turn_table([episode([sum(each.values())], parts=[each]) for each in parts])
+    close(of("dvao", table), [0.779517, -0.467712, 0.467712, -0.779517], 2e-6)
+    close(of("dvao", table, weights="form=0"), [1, -1, 1, -1], 4e-6)
+    with pytest.raises(ConfigError, match="the weight of form must be at least 0"):
+        build("dvao", {"dvao": {"weights": "form=-1"}})
+
+
+def test_nft_is_dr_grpo_at_first_and_leaves_out_groups_of_one_kind() -> None:
+    close(of("nft", table_of([[1, 0, 0, 0], [1, 1], [0, 0]])), [0.75, *[-0.25] * 3, 0, 0, 0, 0])
+    close(of("nft", table_of([[0.4, 0.1]]), threshold=0.2, negative=0.5, weight="none"), [1, -0.5])
+
+
+def test_nft_weighs_wrong_tokens_by_what_remains_without_the_right_ones() -> None:
+    method = build("nft")
+    assert isinstance(method, PolicyMethod)
+    before = torch.full((1, 3), -1.0, dtype=torch.float64)
+    logprobs = (before + tensor([[0.5, math.log(0.5), 0.3]]).double()).requires_grad_()
+    mask, ids = torch.ones(1, 3).bool(), tensor([[0, 1, 2]])
+    half = torch.full((1, 3), 0.5, dtype=torch.float64)
+    inputs = LossInputs(
+        logprobs, before, tensor([[0.5, -0.5, -0.5]]).double(), mask, ids, {}, columns={"nft_rate": half}
+    )
+    found = method.surrogate(inputs).policy.loss
+    close(found[0, :2], [-0.25, -0.5 * math.log(1.5)])
+    gradient = torch.autograd.grad(found.sum(), logprobs)[0]
+    close(gradient, [[-0.5, 0.5 * 0.5 / 1.5, 0.5 * math.exp(0.3)]])  # the last one is held at 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "factors"),
+    [
+        ({}, [1.729730, 0.432432, 0.108108, 1.729730]),
+        ({"filter": "max_min"}, [4 / 3, 4 / 3, 0, 4 / 3]),
+        ({"filter": "max_random"}, [1.6, 0.4, 0.4, 1.6]),
+        ({"power": 0.0}, [1, 1, 1, 1]),
+        ({"among": "group"}, [1.6, 0.4, 2 / 17, 32 / 17]),
+    ],
+)
+def test_pf_ppo_multiplies_by_how_often_an_episode_would_be_drawn(
+    settings: dict[str, object], factors: list[float]
+) -> None:
+    table = table_of([[2, -1], [0.5, 2]])
+    plain = build("dr_grpo").credit(table).advantages
+    found = build("dr_grpo+pf_ppo", {"pf_ppo": settings}).credit(table)
+    close(found.advantages / plain, factors, 1e-6)
+    assert found.metrics["pf_ppo_largest"] == pytest.approx(max(factors), abs=1e-6)
+
+
+def test_opmd_takes_a_soft_mean_and_asymre_one_below_it() -> None:
+    table = table_of([[1, 0, 0, 0]])
+    close(of("opmd", table), [0.75, *[-0.25] * 3])
+    close(of("opmd", table, baseline="soft"), [0.642626, *[-0.357374] * 3], 2e-6)
+    close(of("opmd", table, baseline="soft", tau=1e-3), [1e-3 * math.log(4), *[1e-3 * math.log(4) - 1] * 3], 1e-9)
+    close(of("opmd", table, shift=-0.1), [0.85, *[-0.15] * 3])
+    close(of("opmd", table_of([[700.0], [1]]), shift=-0.1, singleton="raw"), [700, 1])
+    with pytest.raises(ConfigError, match="opmd has no importance ratio"):
+        build("opmd+turn_is")
+
+
+def test_hierarchical_grpo_compares_solvers_of_one_game_and_proposers_of_the_group() -> None:
+    def played(proposed: float, first: float, second: float, group: int = 0) -> list[Trajectory]:
+        return [
+            game([proposed], 0, "proposer", group),
+            game([first], 1, "solver", group),
+            game([second], 2, "solver", group),
+        ]
+
+    episodes = [*played(0.2, 1, 0), *played(0.6, 1, 1), *played(5, 0, 3, group=1)]
+    inside = build("hierarchical_grpo", {"hierarchical_grpo": {"within_game": "solver"}})
+    close(by_episode(inside, episodes), [-0.2, 0.5, -0.5, 0.2, 0, 0, 0, -1.5, 1.5])
+    over = build("hierarchical_grpo")
+    close(by_episode(over, episodes), [-0.2, 0.25, -0.75, 0.2, 0.25, 0.25, 0, -1.5, 1.5])
+    with pytest.raises(ConfigError, match=r"compares 'sovler', the role of no seat\. Did you mean"):
+        build("hierarchical_grpo", {"hierarchical_grpo": {"within_game": "sovler"}}).credit(turn_table(episodes))

@@ -1,0 +1,139 @@
+"""Methods that weigh groups, episodes or parts of the reward, against the vectors of released code."""
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from oracle import Vector, every
+from test_oracle_credit import check as check_credit
+from test_oracle_credit import in_precision, outcome_table, turn
+from test_oracle_newer import compare, inputs_of, outcomes
+
+from turngym.agents.trajectory import EpisodeSpec, Trajectory
+from turngym.trainers import functional as F
+from turngym.trainers.algorithms import build
+from turngym.trainers.algorithms.aspo import ASPO
+from turngym.trainers.algorithms.dmpo import matching_slopes
+from turngym.trainers.algorithms.dvao import spread_weighted
+from turngym.trainers.algorithms.nft import NFT
+from turngym.trainers.algorithms.pf_ppo import PFPPOConfig, filter_weights
+from turngym.trainers.algorithms.trpa import compared
+from turngym.trainers.core.turn_table import turn_table
+
+
+@every("dgpo_advantage")
+def test_dgpo(vector: Vector) -> None:
+    """The rate is a part of the reward."""
+    lengths, size = vector["lengths"], vector.settings["group_size"]
+    episodes = []
+    for number, (reward, rate) in enumerate(zip(vector["rewards"], vector["accuracy"], strict=True)):
+        parts = {"reward/accuracy": rate, "reward/rest": reward - rate}
+        whole = replace(turn(reward, lengths[number]), columns=parts)
+        episodes.append(Trajectory(EpisodeSpec(number, 0, number // size), turns=[whole], terminated=True))
+    table = in_precision(turn_table(episodes), vector)
+    method = build("dgpo", {"dgpo": {"temperature": vector.settings["temperature"], "rate": "accuracy"}})
+    found = method.credit(table).advantages[torch.tensor(lengths).cumsum(0) - 1]
+    vector.close(found, vector["advantages"])
+
+
+@every("dvao")
+def test_dvao(vector: Vector) -> None:
+    parts = vector.real(vector["components"]).T
+    groups = torch.zeros(parts.shape[1], dtype=torch.long)
+    found = spread_weighted(list(parts), vector.settings["weights"], groups, vector.settings["eps"])
+    vector.close(found, vector["advantages"])
+
+
+@every("rec_advantage")
+def test_opmd(vector: Vector) -> None:
+    """The one of AsymRE too, which has a shift, and that of REC, which is its form with the mean."""
+    whole, settings = outcomes(vector), vector.settings
+    chosen: dict[str, Any] = {"shift": settings.get("shift", 0.0), "tau": settings.get("tau", 1.0)}
+    chosen["baseline"] = "soft" if settings.get("baseline") == "logavgexp" else "mean"
+    assert not settings.get("std")
+    check_credit(whole, outcome_table(whole), "opmd", singleton="raw", **chosen)
+
+
+@every("pf_ppo_weights")
+def test_pf_ppo(vector: Vector) -> None:
+    config = PFPPOConfig(filter=vector.settings["method"], power=vector.settings["pow"])
+    vector.close(filter_weights(vector.real(vector["scores"]), config), vector["weights"])
+
+
+@every("prime_hierarchical_grpo")
+def test_hierarchical_grpo(vector: Vector) -> None:
+    """Traces that do not train are no episodes here, as those of a fixed opponent and of a fault are not."""
+    expected, episodes = [], []
+    for game, given in zip(vector["episodes"], vector["advantages"], strict=True):
+        for seat, (trace, advantage) in enumerate(zip(game["traces"], given, strict=True)):
+            if trace["has_error"] or not trace["trainable"] or not trace["sampled_tokens"]:
+                assert advantage == 0
+                continue
+            played = replace(turn(trace["reward"], 1), agent=f"player_{seat}")
+            episodes.append(Trajectory(EpisodeSpec(0, 0), turns=[played], terminated=True, role=trace["agent"]))
+            expected.append(advantage)
+    table = in_precision(turn_table(episodes), vector)
+    within = ",".join(vector.settings["episode_agents"])
+    found = build("hierarchical_grpo", {"hierarchical_grpo": {"within_game": within}}).credit(table).advantages
+    vector.close(found, expected)
+
+
+@every("trpa_loss")
+def test_trpa(vector: Vector) -> None:
+    """The gradient by a token is that of its row's mean; without a pair theirs imitates, and ours does nothing."""
+    mask, settings, logprobs = vector.mask(), vector.settings, vector.real(vector["log_prob"])
+    lengths = mask.sum(-1)
+    gaps = (logprobs - vector.real(vector["ref_log_prob"])) * mask
+    names = sorted(set(vector["index"]))
+    groups, levels = torch.tensor([names.index(each) for each in vector["index"]]), torch.tensor(vector["levels"])
+    margins = gaps.sum(-1) / lengths.clamp_min(1)
+    found = compared(margins, levels, groups, beta=settings["beta"], best=settings["anisotropy"])
+    assert found.pairs == vector["pairs"]
+    if not found.pairs:
+        assert not found.slopes.any() and float(found.loss) == 0
+        return
+    vector.close(found.loss, vector["loss"])
+    vector.close((found.slopes / lengths.clamp_min(1))[:, None] * mask, vector["grad"])
+
+
+@every("dmpo_regulariser")
+def test_dmpo(vector: Vector) -> None:
+    found = matching_slopes(
+        vector.real(vector["mean_log_prob"]), vector.real(vector["rewards"]), vector.settings["alpha"]
+    )
+    vector.close(found, vector["grad"])
+
+
+@every("aspo_asymmetric_loss")
+def test_aspo(vector: Vector) -> None:
+    logprobs, settings, mask = vector.real(vector["log_prob"]).requires_grad_(), vector.settings, vector.mask()
+    inputs = inputs_of(vector, logprobs)
+    chosen = {
+        "narrow": settings["clip_low_entropy"],
+        "wide": settings["clip_high_entropy"],
+        "cap": settings["dual_clip"],
+    }
+    method = build("grpo+aspo", {"aspo": chosen, "grpo": {"kl_coef": 0.0}})
+    assert isinstance(method, ASPO)
+    found = method.weighted(method.base.surrogate(inputs).ratio, inputs, torch.tensor(vector["low_entropy"]).bool())
+    compare(vector, F.aggregate(found.loss, mask, "token-mean"), logprobs)
+
+
+@every("nft_loss")
+def test_nft(vector: Vector) -> None:
+    """A ratio of the sequence has one loss a row; there the sum over rows, of tokens over 1000, is the loss."""
+    settings, mask, logprobs = vector.settings, vector.mask(), vector.real(vector["log_prob"]).requires_grad_()
+    weight = {1: "failures", 2: "odds"}[settings["normalize"]]
+    is_token = settings["ratio"] == "token"
+    chosen = {"weight": weight, "negative": settings["neg_weight"], "least": settings["clamp_negative"]}
+    method = build("nft", {"nft": {**chosen, "ratio": "token" if is_token else "turn_product"}})
+    assert isinstance(method, NFT)
+    rate, right = vector.real(vector["correct_rate"]), torch.tensor(vector["correct"]).bool()
+    row = method.advantages_of(right, rate)[:, None].expand(mask.shape)
+    rates = rate[:, None].expand(mask.shape)
+    inputs = inputs_of(vector.like({**vector, "advantages": row.tolist()}), logprobs, nft_rate=rates)
+    loss = method.surrogate(inputs).policy.loss * mask
+    if is_token:
+        compare(vector, loss.sum() / 1000, logprobs)
+    else:
+        compare(vector, (loss / mask.sum(-1, keepdim=True).clamp_min(1)).sum(), logprobs)
