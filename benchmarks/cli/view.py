@@ -68,7 +68,9 @@ def main(argv: Sequence[str]) -> int:
     if any(map(str.isspace, arguments.task)):
         raise ConfigError(f"--task takes one word, got {arguments.task!r}.")
     with ExitStack() as stack:
-        paths = [stack.enter_context(as_folder(each)) for each in (arguments.path, arguments.other) if each]
+        paths = [
+            stack.enter_context(as_folder(each, scored=False)) for each in (arguments.path, arguments.other) if each
+        ]
         runs = [open_run(path) for path in paths]
         show_values(runs[0], arguments.values)
         return _show(Viewer(*runs), arguments)

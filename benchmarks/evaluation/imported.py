@@ -21,12 +21,22 @@ from turngym.storage.files import write_json
 
 
 @contextmanager
-def as_folder(path: Path) -> Iterator[Path]:
-    """Yield the folder of an evaluation for a path: the path itself, or a temporary one with what a log holds."""
+def as_folder(path: Path, scored: bool = True) -> Iterator[Path]:
+    """Yield the folder of an evaluation for a path: the path itself, or a temporary one with what a log holds.
+
+    Args:
+        path: The path.
+        scored: Refuse logs that do not show how their episodes ended.
+
+    Raises:
+        ConfigError: The log cannot be read, or has no scores.
+    """
     log = read_log(path)
     if log is None:
         yield path
         return
+    if scored and not all(episode.is_scored for episode in log.episodes):
+        raise ConfigError(f"{path} has episodes without a score, such as plain ATIF: `turngym view` shows them.")
     with tempfile.TemporaryDirectory(prefix="turngym-log-") as folder:
         target = Path(folder) / (path.stem or "log")
         try:

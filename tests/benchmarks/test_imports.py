@@ -12,6 +12,7 @@ from small import agent_of, small_model
 from turngym.__main__ import main
 from turngym.benchmarks import compare, evaluate, export, load_submission
 from turngym.benchmarks.evaluation.imported import as_folder
+from turngym.envs.tools.tool_schema import write_call
 from turngym.errors import ConfigError, TurngymError
 
 HARBOR_MODELS = "harbor.models.trajectories.trajectory"
@@ -87,7 +88,7 @@ def write(path: Path, content: Any) -> Path:
 
 
 def read(path: Path) -> Any:
-    with as_folder(path) as folder:
+    with as_folder(path, scored=False) as folder:
         return load_submission(folder)
 
 
@@ -95,7 +96,7 @@ def test_a_trajectory_of_another_agent_is_shown_turn_by_turn(tmp_path: Path) -> 
     [transcript] = read(write(tmp_path / "run.json", FOREIGN)).transcripts
     first, second = transcript["turns"]
     assert first["observation"] == "Fix it.\n[image]" and second["observation"] == "x.py"
-    assert json.loads(first["action"]) == {"tool": "shell", "command": "ls"} and second["action"] == "Done."
+    assert first["action"] == write_call("shell", {"command": "ls"}) and second["action"] == "Done."
     assert first["notes"] == [{"purpose": "reasoning", "text": "Where?"}]
     assert first["completion_ids"] == [4, 5]
 
@@ -216,8 +217,9 @@ def test_a_leaderboard_ranks_logs_on_the_same_tasks_and_says_what_it_does_not_kn
     (logs / "bad.eval").write_bytes(b"PK\x03\x04 nothing")
     outside = tmp_path / "outside"
     trial(outside, 0, 1.0)
+    plain = write(tmp_path / "plain.json", FOREIGN)
     (logs / "link").symlink_to(outside)
-    call = ["leaderboard", str(logs), str(played / "atif"), str(played / "own"), "--json", "--replay", "0"]
+    call = ["leaderboard", str(logs), str(plain), str(played / "atif"), str(played / "own"), "--json", "--replay", "0"]
     assert main([*call, "--out", str(tmp_path / "page.html")]) == 0
     board = json.loads(capsys.readouterr().out)
     tables = [([Path(row["folder"]).name for row in each["rows"]], each) for each in board["tables"]]
@@ -226,7 +228,8 @@ def test_a_leaderboard_ranks_logs_on_the_same_tasks_and_says_what_it_does_not_kn
     assert [rows[name]["status"] for name in ("a", "b", "atif")] == ["log"] * 3 and rows["own"]["status"] != "log"
     assert {"settings", "split", "rules"} < set(rows["b"]["unknown"]) and "metadata" not in rows["b"]
     assert rows["b"]["mean"]["value"] == 1.0 and rows["b"]["ranks"] == [1, 2] and rows["b"]["seconds"] is None
-    [bad] = board["left_out"]
-    assert Path(bad["folder"]).name == "bad.eval" and "is no zip that can be read" in bad["reason"]
+    left_out = {Path(each["folder"]).name: each["reason"] for each in board["left_out"]}
+    assert left_out.keys() == {"bad.eval", "plain.json"} and "is no zip that can be read" in left_out["bad.eval"]
+    assert "has episodes without a score" in left_out["plain.json"]
     page = (tmp_path / "page.html").read_text("utf8")
     assert "tasks count as the same where their names are" in page and "read from logs" in page

@@ -167,6 +167,8 @@ class TrainConfig(Options):
         self._take_tasks()
         self._take_mixture()
         wrapping(*self.wrappers)  # raises if it cannot be read
+        if self.warmup.log and self.model != EMBEDDED and self.warmup.models == "embedded":
+            raise ConfigError(f"--warmup.log needs a warm-up, and {self.model} has none: pass --warmup.models any.")
         if self.attention == "flash_attention_2" and self.update.layout == "tree":
             raise ConfigError(
                 "flash_attention_2 takes no mask, which token trees need: pass --attention flex_attention, or "

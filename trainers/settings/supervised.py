@@ -16,6 +16,8 @@ class SupervisedConfig(Options):
 
     Args:
         demonstrations: Number of expert episodes, on train instances sampled with replacement; 0 skips the warm-up.
+        log: Log whose solved episodes are the demonstrations instead, at most so many: of ATIF, Inspect AI, verifiers
+            or Harbor, or the folder of an evaluation.
         epochs: Passes over them.
         learning_rate: Learning rate.
         batch_size: Distinct sequences per update.
@@ -27,6 +29,7 @@ class SupervisedConfig(Options):
     """
 
     demonstrations: Natural = 300
+    log: str = ""
     epochs: Natural = 20
     learning_rate: Rate = 2e-3
     batch_size: Positive = 64

@@ -10,7 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from turngym.agents.recordings.submission import BASELINES, METRICS, REQUIRED, TRANSCRIPTS
+from turngym.agents.recordings.submission import (
+    BASELINES,
+    METRICS,
+    REQUIRED,
+    TRANSCRIPTS,
+    key_of,
+    load_submission,
+)
 from turngym.agents.usage import Usage
 from turngym.errors import ConfigError, TurngymError
 from turngym.registry import Registry
@@ -38,6 +45,7 @@ class LoggedEpisode:
         label: Name of the environment or the group of tasks.
         record: Turngym's own record of the episode, where the log has one.
         environment: Turngym's own description of the environment, where the log has one.
+        is_scored: Whether the log shows how it ended; success and score mean nothing where it does not.
     """
 
     task: str
@@ -51,6 +59,7 @@ class LoggedEpisode:
     label: str = "tasks"
     record: Mapping[str, Any] = field(default_factory=dict)
     environment: Mapping[str, Any] = field(default_factory=dict)
+    is_scored: bool = True
 
 
 @dataclass(frozen=True)
@@ -112,6 +121,44 @@ def read_log(path: Path) -> Log | None:
     if not log.episodes:
         raise ConfigError(f"{path} has no episode that can be shown.")
     return log
+
+
+def read_episodes(path: Path) -> Sequence[LoggedEpisode]:
+    """Return the episodes of a log of another suite, or of a folder of ``turngym eval``.
+
+    Raises:
+        ConfigError: It is neither, or cannot be read.
+    """
+    if (log := read_log(path)) is not None:
+        return log.episodes
+    if not is_folder(path):
+        raise ConfigError(f"{path} is no log of {', '.join(sorted(IMPORTS))} and no folder of `turngym eval --out`.")
+    submission = load_submission(path)
+    rows = {key_of(row): row for row in submission.episodes}
+    environments = {each["label"]: each for each in submission.config["environments"]}
+    return [
+        _own_episode(rows[key_of(told)], told, environments[told["label"]])
+        for told in submission.transcripts or ()
+        if key_of(told) in rows and told["label"] in environments
+    ]
+
+
+def _own_episode(row: Mapping[str, Any], told: Mapping[str, Any], environment: Mapping[str, Any]) -> LoggedEpisode:
+    def text_of(seen: Any) -> str:
+        return str(seen["text"] if isinstance(seen, Mapping) and "text" in seen else seen)
+
+    return LoggedEpisode(
+        f"{row['task']}.{row['attempt']}",
+        [{**turn, "observation": text_of(turn["observation"])} for turn in told["turns"]],
+        bool(row["success"]),
+        float(row["score"]),
+        str(told.get("instructions", "")),
+        text_of(told.get("final_observation", "")),
+        fault=str(row["fault"]),
+        label=str(row["label"]),
+        record=row,
+        environment=environment,
+    )
 
 
 def _tried(name: str, path: Path, read: Callable[[Path], ReadT]) -> ReadT:

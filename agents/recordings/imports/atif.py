@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from turngym.agents.recordings.imports import IMPORTS, Content, Import, Log, LoggedEpisode, metric_of
 from turngym.agents.usage import Usage
+from turngym.envs.tools.tool_schema import write_call
 from turngym.errors import ConfigError
 from turngym.storage.bounded import read_json
 from turngym.storage.folders import is_folder
@@ -85,6 +85,7 @@ def episode_of(content: Any, name: str, reward: float | None = None) -> LoggedEp
         str(environment.get("label", "tasks")),
         record,
         environment,
+        reward is not None or "score" in record,
     )
 
 
@@ -121,7 +122,7 @@ def _turn(step: Mapping[str, Any], said: str) -> Content:
     actions = [
         str(call["arguments"].get("action", ""))
         if call["function_name"] == CALL and ours
-        else json.dumps({"tool": call["function_name"], **call["arguments"]}, ensure_ascii=False)
+        else write_call(call["function_name"], call["arguments"])
         for call in calls
     ]
     reasoning = step.get("reasoning_content")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from turngym.agents.recordings.imports import Content
 from turngym.agents.recordings.imports.atif import text_of
+from turngym.envs.tools.tool_schema import write_call
 
 
 def turns_of(messages: Iterable[Mapping[str, Any]], score: float) -> tuple[list[Content], str, str]:
@@ -41,13 +43,15 @@ def turns_of(messages: Iterable[Mapping[str, Any]], score: float) -> tuple[list[
 
 
 def _call(call: Mapping[str, Any]) -> str:
-    """Return a call of a tool as text, whether its name stands in it or in its ``function``."""
+    """Return a call of a tool as an action, whether its name stands in it or in its ``function``."""
     inner = call.get("function")
     told: Mapping[str, Any] = inner if isinstance(inner, dict) else call
     name = inner if isinstance(inner, str) else told.get("name", "")
-    arguments = told.get("arguments")
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)
-    return f"{name}({text})"
+    arguments = told.get("arguments") or {}
+    if isinstance(arguments, str):
+        with suppress(ValueError, RecursionError):  # a text that is no JSON stays one
+            arguments = json.loads(arguments)
+    return write_call(str(name), arguments)
 
 
 def rewards_of(rewards: Mapping[str, Any]) -> float:

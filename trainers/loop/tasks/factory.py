@@ -69,6 +69,8 @@ def _played(config: TrainConfig, algorithm: Algorithm[Any] | None, ranks: Ranks)
 
 
 def _plain_task(needs: frozenset[Need], ranks: Ranks, config: TrainConfig) -> TaskSource:
+    if config.warmup.log and (config.envs or is_game(config.env)):
+        raise ConfigError("a log is imitated in one environment with one agent: leave out --warmup.log.")
     if config.envs:
         require_mixable(config)
         return MixtureTask(config, partial(_plain_task, needs, ranks), ranks)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from turngym.agents.core import Agent
@@ -22,6 +23,7 @@ from turngym.agents.trajectory import Branch, EpisodeSpec, Trajectory
 from turngym.errors import ConfigError, SnapshotUnsupported
 from turngym.trainers.core.algorithm import Algorithm
 from turngym.trainers.engine.ranks import SINGLE, Ranks
+from turngym.trainers.loop.logged import logged_demonstrations
 from turngym.trainers.loop.setup import environment_texts, iteration_specs, policy_agent, training_vector
 from turngym.trainers.loop.sft import demonstrations
 from turngym.trainers.loop.tasks.parts import WHOLE, Part
@@ -185,7 +187,9 @@ class EnvTask(TaskSource):
         return environment_texts(self.vector, self.config.rollout.format, self.config.seed)
 
     def demonstrations(self, model: LanguageModel, count: int) -> list[Trajectory]:
-        """Return episodes of the environment's solver."""
+        """Return episodes of the environment's solver, or of a log."""
+        if log := self.config.warmup.log:
+            return logged_demonstrations(Path(log), self.vector, policy_agent(self.config, model), self.config)
         return demonstrations(self.vector, policy_agent(self.config, model), count, self.config.seed)
 
     def gather(

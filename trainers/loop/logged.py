@@ -1,0 +1,176 @@
+"""Demonstrations from logs: solved episodes of others, in the prompts and the answer format of the policy."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from turngym.agents.core import Request
+from turngym.agents.episodes.turn_writer import TurnWriter
+from turngym.agents.models.agent import ModelAgent
+from turngym.agents.recordings.imports import LoggedEpisode, read_episodes
+from turngym.agents.trajectory import EpisodeSpec, Trajectory
+from turngym.envs.tools.tool_schema import CALL_MARK, ToolSet, find_call
+from turngym.envs.vector import TextVectorEnv
+from turngym.errors import ConfigError
+from turngym.seeding import stream_seed
+from turngym.trainers.core.context import require_turns
+from turngym.trainers.core.wording import counted
+from turngym.trainers.settings.config import TrainConfig
+
+_PROBES = 8
+"""Instances that show the rules and the first legal actions of an environment."""
+_SHOWN = 80
+
+
+class _Form(NamedTuple):
+    """Parts of an environment's prompts that a log has to fit.
+
+    Args:
+        rules: Rules and answer format; empty where each instance has its own.
+        finds_action: Whether the environment finds an action in a whole answer.
+        tools: Tools with native calls.
+        legal: Legal first actions; empty where any text may be one.
+    """
+
+    rules: str
+    finds_action: bool
+    tools: ToolSet | None
+    legal: frozenset[str]
+
+
+def logged_demonstrations(
+    path: Path, vector: TextVectorEnv, student: ModelAgent, config: TrainConfig
+) -> list[Trajectory]:
+    """Return the first episodes of a log that are solved, or all where it has no scores, as ones of the policy.
+
+    Observations are those of the log, rules and answer format those of the environment. Nothing of the log is played.
+
+    Args:
+        path: Log of another suite, or folder of ``turngym eval``.
+        vector: The environment.
+        student: The policy.
+        config: Settings of the run.
+
+    Raises:
+        ConfigError: The log cannot be read, has no solved episode, or does not fit the environment's prompts.
+    """
+    episodes = read_episodes(path)
+    solved = [each for each in episodes if (each.success or not each.is_scored) and not each.fault and each.turns]
+    if not solved:
+        raise ConfigError(f"{path} has no solved episode among {len(episodes)}, and only those are imitated.")
+    if config.rollout.prompt.legal_actions:
+        raise ConfigError(
+            f"{path} does not have the legal actions that prompts are to list: leave out "
+            "--rollout.prompt.legal-actions, or --warmup.log."
+        )
+    for each in solved:
+        _require_environment(path, each.environment, config)
+    form = _form_of(vector, config)
+    chosen = enumerate(solved[: config.warmup.demonstrations])
+    found = [_demonstration(path, number, each, student, form) for number, each in chosen]
+    require_turns(found)
+    _require_legal(path, found, form, config.env)
+    return found
+
+
+def _require_environment(path: Path, environment: Mapping[str, Any], config: TrainConfig) -> None:
+    """Raise if a log names another environment, or a split that evaluations use."""
+    options = environment.get("options")
+    env = environment.get("env", config.env)
+    split = options.get("split", "train") if isinstance(options, Mapping) else "train"
+    if env != config.env:
+        raise ConfigError(f"{path} has episodes of {str(env)[:_SHOWN]}, and the run trains on {config.env}.")
+    if split != "train":
+        raise ConfigError(
+            f"{path} has episodes of the split {str(split)[:_SHOWN]}, and imitating them would spoil evaluations: "
+            "record with --split train."
+        )
+
+
+def _form_of(vector: TextVectorEnv, config: TrainConfig) -> _Form:
+    count = min(_PROBES, vector.num_envs)
+    seeds = [stream_seed("logged", config.seed, slot) % 2**31 for slot in range(vector.num_envs)]
+    mask = np.arange(vector.num_envs) < count
+    observations, infos = vector.reset(seed=seeds, options={"reset_mask": mask})
+    if isinstance(observations, dict):
+        raise ConfigError(f"observations of {config.env} have images, which logs lack: leave out --warmup.log.")
+    slots = list(range(count))
+    rules = {str(each) for each in vector.call("instructions", indices=slots)}
+    legal = [frozenset(infos.rows[slot]["legal_actions"]) for slot in slots]
+    return _Form(
+        rules.pop() if len(rules) == 1 else "",
+        all(vector.call("finds_action", indices=slots)),
+        vector.call("native_tools", indices=slots)[0],
+        frozenset().union(*legal) if all(legal) else frozenset(),
+    )
+
+
+def _demonstration(path: Path, number: int, episode: LoggedEpisode, student: ModelAgent, form: _Form) -> Trajectory:
+    rules = form.rules or episode.instructions
+    writer = TurnWriter(Trajectory(EpisodeSpec(number, 0, number)))
+    for position, turn in enumerate(episode.turns):
+        seen = str(turn["observation"])
+        if rules and not position:
+            seen = seen.removeprefix(rules).lstrip("\n")
+        request = Request(0, number, position, seen, {}, rules, finds_action=form.finds_action, tools=form.tools)
+        action = _action(f"{path}, task {episode.task[:_SHOWN]}, turn {position + 1}", turn, request, student)
+        decision = student.follow(request, action, str(turn["completion"]))
+        if decision.fault:
+            raise ConfigError(f"{path}: {decision.fault}")
+        if decision.too_long:
+            writer.end_without_room(request, decision.too_long)
+            break
+        writer.decided(request, decision)
+        writer.earned(float(turn["reward"]), {"action_is_valid": True})
+    else:
+        writer.end(episode.final_observation, {"success": 1, "score": episode.score}, terminated=True)
+    student.forget(number)
+    return writer.trajectory
+
+
+def _action(place: str, turn: Mapping[str, Any], request: Request, student: ModelAgent) -> str:
+    """Return the action of a turn: of its own, of its calls of tools, or in its answer.
+
+    Raises:
+        ConfigError: There is none in the run's format, or a tool is called that the environment lacks.
+    """
+    action, completion = str(turn["action"]), str(turn["completion"])
+    if action.startswith(CALL_MARK):
+        known = [str(tool["name"]) for tool in request.tools.tools] if request.tools else []
+        try:
+            name = str(json.loads(find_call(action) or "")["name"])
+        except (ValueError, KeyError, TypeError, RecursionError):
+            name = action[:_SHOWN]
+        if name not in known:
+            there = ", ".join(known) or "no tools"
+            raise ConfigError(
+                f"{place}: calls the tool {name[:_SHOWN]!r}, and the environment has {there}: the log does not fit it."
+            )
+        if action.count(CALL_MARK) > 1:
+            raise ConfigError(f"{place}: several calls in one turn, of which environments make the first alone.")
+        return action
+    if action != completion:
+        return action
+    form = student.format_of(request)
+    found = form.read(completion, student.thinking)
+    if found is None:
+        raise ConfigError(
+            f"{place}: no action in the format {form.name!r} is in the answer {completion[:_SHOWN]!r}: pass the "
+            "--rollout.format that the log was written in, or another log."
+        )
+    return found
+
+
+def _require_legal(path: Path, found: list[Trajectory], form: _Form, env: str) -> None:
+    """Raise if no episode starts with an action that is legal in the environment."""
+    first = [each.turns[0].action for each in found if each.turns]
+    if form.legal and first and not {each.casefold() for each in form.legal} & {each.casefold() for each in first}:
+        raise ConfigError(
+            f"{path}: none of its {counted(len(first), 'episode')} starts with a legal action of {env} "
+            f"({', '.join(sorted(form.legal)[:5])}), but with {first[0][:_SHOWN]!r}: the log does not fit it."
+        )
