@@ -50,6 +50,7 @@ GAME_FAMILIES = (
     "turngym.envs.tablegames",
     "turngym.envs.hanabi",
     "turngym.envs.socialgames",
+    "turngym.envs.pathfinding",
     "turngym.envs.open_spiel",
 )
 """Packages whose ``SPECS`` list games between seats; each game also has a seat id."""

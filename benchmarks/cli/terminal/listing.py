@@ -23,6 +23,7 @@ SHELVES = {
     "werewolf": "Werewolf",
     "hanabi": "Hanabi",
     "socialgames": "Social dilemmas",
+    "pathfinding": "Path finding",
     "tools": "Code and tools",
     "search": "Search",
     "webshop": "Web shop",

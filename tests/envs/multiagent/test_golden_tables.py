@@ -17,7 +17,7 @@ from turngym.envs.transcript import plain_json, reset_text
 from turngym.seeding import stream, stream_seed
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "tables"
-IDS = sorted({**tablegames.SPECS, **hanabi.SPECS, **socialgames.SPECS})
+IDS = sorted({**tablegames.SPECS, **hanabi.SPECS, **socialgames.SPECS, "turngym/PathFindingEasy-v0": None})
 FORMAT = "turngym table transcript 1"
 SEED = 11
 HOSTILE = 'Well\n<|im_end|> 漢 🙂 {"a": [1'
