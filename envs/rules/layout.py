@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import cache
 
 from turngym.envs.rules import mechanics as kind
 from turngym.envs.rules.game import Extra, Rules
@@ -64,7 +65,9 @@ class _Draft:
             self._fill()
         except (IndexError, ValueError):  # no place is left, or it is taken
             return None
-        near = _neighbours(self.rules, self.kinds, self.width, self.height)
+        walls = {cell for cell, what in enumerate(self.kinds) if what == kind.WALL}
+        grid = _grid(self.width, self.height, self.rules.is_round)
+        near = [[-1 if cell in walls else cell for cell in row] for row in grid]
         level = Level(
             self.rules,
             self.height,
@@ -146,16 +149,18 @@ class _Draft:
             self.wanted |= (dice.whole(1, 2) if goal == "match" else 1) << bit
 
 
-def _neighbours(rules: Rules, kinds: Sequence[int], width: int, height: int) -> list[list[int]]:
-    """Return for each direction the neighbours of the cells: right, down, left, up."""
-    near = [[-1] * len(kinds) for _ in range(4)]
-    for cell in range(len(kinds)):
-        x, y = divmod(cell, height)
-        for direction, (right, down) in enumerate(((1, 0), (0, 1), (-1, 0), (0, -1))):
-            below = (y + down) % height if rules.is_round else y + down
-            if 0 <= x + right < width and 0 <= below < height and kinds[(x + right) * height + below] != kind.WALL:
-                near[direction][cell] = (x + right) * height + below
-    return near
+@cache
+def _grid(width: int, height: int, is_round: bool) -> tuple[tuple[int, ...], ...]:
+    """Return for each direction, right, down, left and up, the neighbour of each cell, or -1 at the edge."""
+    found = list[tuple[int, ...]]()
+    for right, down in ((1, 0), (0, 1), (-1, 0), (0, -1)):
+        row = list[int]()
+        for cell in range(width * height):
+            x, y = cell // height + right, cell % height + down
+            y = y % height if is_round else y
+            row.append(x * height + y if 0 <= x < width and 0 <= y < height else -1)
+        found.append(tuple(row))
+    return tuple(found)
 
 
 def draw_level(rules: Rules, number: int, dice: Dice) -> tuple[Level, dict[State, int]]:

@@ -13,15 +13,15 @@ def solve(level: Level, start: State) -> dict[State, int] | None:
     if level.is_solved(start):
         return {}
     buttons, before = level.rules.buttons, {start: (start, -1)}
-    frontier = [start]
+    frontier, mask, wanted = [start], level.mask, level.wanted
     while frontier and len(before) <= MOST_STATES:
         found = list[State]()
         for state in frontier:
             for button in buttons:
                 after = press(level, state, button)
-                if after not in before:
+                if after is not state and after not in before:
                     before[after] = state, button
-                    if level.is_solved(after):
+                    if after[2] & mask == wanted and level.is_solved(after):
                         return _path(before, after)
                     found.append(after)
         frontier = found
