@@ -13,7 +13,7 @@ from gymnasium import spaces
 
 from turngym.arithmetic import as_float
 from turngym.envs.adapters.replayed import ReplayedEnv, Reply
-from turngym.envs.core import MaxTurns
+from turngym.envs.core import MaxTurns, Reward
 from turngym.envs.settings import worded
 from turngym.envs.spaces import Unicode
 from turngym.errors import ConfigError, TurngymError, UnknownName, nearest
@@ -35,12 +35,14 @@ class Words(NamedTuple):
         actions: Name of each action.
         values: Name of each number of an observation that is a tuple.
         solved_above: Last reward above which a terminated episode counts as solved; None where rewards do not show it.
+        unreadable_reward: Reward of an action that cannot be read.
     """
 
     goal: str
     actions: tuple[str, ...]
     values: tuple[str, ...] = ()
     solved_above: float | None = None
+    unreadable_reward: float = 0.0
 
 
 _LAKE = Words(
@@ -52,6 +54,7 @@ _CLIFF = Words(
     "Walk from the lower left corner to T. x is you, C is the cliff: who steps on it is put back to the start.",
     ("up", "right", "down", "left"),
     solved_above=-1.5,
+    unreadable_reward=-1.0,  # of a step against the wall
 )
 KNOWN: dict[str, Words] = {
     "Blackjack-v1": Words(
@@ -69,6 +72,7 @@ KNOWN: dict[str, Words] = {
         "magenta letter. You are at the mark [ ].",
         ("south", "north", "east", "west", "pickup", "dropoff"),
         solved_above=0.0,
+        unreadable_reward=-10.0,  # of an illegal pickup or dropoff
     ),
 }
 """Words for Gymnasium's own text environments, used where the options name no others."""
@@ -121,7 +125,8 @@ class GymnasiumText(ReplayedEnv):
     once count as terminated. An episode is solved if its last info says so (``is_success`` or ``success``), and without
     such an entry if it terminated with a last reward above ``solved_above``; where neither is known, no episode counts
     as solved, and a warning is issued when the first one ends. ``info["action_mask"]`` and ``info["legal_actions"]`` of
-    the inner environment narrow the legal actions. The anchor is the last observation.
+    the inner environment narrow the legal actions. The anchor is the last observation. An action that cannot be read
+    is not passed on; it takes a turn, of the inner environment's time limit too, and brings ``unreadable_reward``.
 
     >>> env = GymnasiumText(inner="FrozenLake-v1", inner_options={"is_slippery": False})
     >>> print(env.reset(seed=0)[0])
@@ -145,10 +150,13 @@ class GymnasiumText(ReplayedEnv):
         """``"auto"``, or one of ``"text"``, ``"picture"``, ``"values"``."""
         solved_above: Annotated[float, between(-1e9, 1e9)] | None = None
         """See above; None for the value of a known environment, if it is one."""
+        unreadable_reward: Reward | None = None
+        """Reward of an action that cannot be read: where steps cost something, at most what a step costs. None for the
+        value of a known environment, or 0."""
         goal: str = ""
         """Task text for the instructions; empty for known words."""
         max_turns: MaxTurns = 100
-        """Turns after which the episode is truncated, if the inner limit does not come first."""
+        """Turns after which the episode is truncated; the inner time limit, if it is lower."""
 
     options: Options
 
@@ -162,9 +170,14 @@ class GymnasiumText(ReplayedEnv):
         self._inner_options = dict(options.inner_options or {})
         self.source = f"{options.inner} {sorted(self._inner_options.items())}" if self._inner_options else options.inner
         self._solved_above = known.solved_above if options.solved_above is None else options.solved_above
+        self._unreadable = Reply(UNKNOWN_ACTION, known.unreadable_reward, action_is_valid=False)
+        if options.unreadable_reward is not None:
+            self._unreadable = self._unreadable._replace(reward=options.unreadable_reward)
         self._value_names = known.values
         self._env: gymnasium.Env[Any, Any] | None = None
         env = self._opened()
+        limit = None if env.spec is None else env.spec.max_episode_steps
+        self.max_turns = min(self.max_turns, limit or self.max_turns)
         self._names = self._action_names(env, options.actions or known.actions)
         self._numbers = {name.casefold(): number for number, name in enumerate(self._names)}
         self._legal: tuple[str, ...] = ()
@@ -262,7 +275,7 @@ class GymnasiumText(ReplayedEnv):
         env = self._opened()
         known = self._read(env, action)
         if known is None:
-            return Reply(UNKNOWN_ACTION, action_is_valid=False)
+            return self._unreadable
         observation, reward, terminated, truncated, info = env.step(known)
         text, terminated = self._show(observation, info), bool(terminated)
         success = self._is_solved(info, as_float(reward), terminated)

@@ -177,6 +177,21 @@ def test_both_flags_at_once_are_a_termination_and_the_inner_limit_truncates() ->
     assert flags == [(False, False)] * 29 + [(False, True)]
 
 
+def test_unreadable_actions_take_turns_of_the_inner_limit_and_cost_what_a_step_costs() -> None:
+    env = GymnasiumText(inner="adapted/Echo-v0", solved_above=0.0, max_turns=1000)
+    env.reset(seed=0)
+    flags = [env.step(text)[2:4] for text in ("go", "break") * 15]
+    assert flags == [(False, False)] * 29 + [(False, True)], "the environment was registered with 30 steps"
+    taxi = GymnasiumText(inner="Taxi-v4")
+    taxi.reset(seed=0)
+    assert [taxi.step(text)[1] for text in ("", "fly", "dropoff")] == [-10.0] * 3
+    shown = taxi.snapshot()
+    assert taxi.restore(shown)[1]["score"] == -30.0
+    with_own = GymnasiumText(inner="Taxi-v4", unreadable_reward=-0.5)
+    with_own.reset(seed=0)
+    assert with_own.step("fly")[1] == -0.5
+
+
 def test_success_is_what_the_inner_environment_says_before_what_the_reward_says() -> None:
     env = GymnasiumText(inner="adapted/Echo-v0")
     env.reset(seed=0)
