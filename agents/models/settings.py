@@ -1,7 +1,7 @@
 """The small file in a model's folder that says how it was trained, so that it is prompted the same way later.
 
 The file ``turngym.json`` is untrusted data: nothing in it is imported, and no path, module or
-address in it is followed. The folder of a run that has no such file is read instead.
+address in it is followed. A checkpoint has no such file: the settings of its run hold the same.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from turngym.wrappers.actions.action_format import action_format
 from turngym.wrappers.wrapping import Wrapping, is_left_out, wrapper_refusal
 
 MODEL_FILE = "turngym.json"
+RUN_MODELS = "model_settings"
+"""Key of a run's ``config.json`` with what the file says."""
 _VERSION = 1
 _LARGEST_BYTES = 256 * 1024
 _MOST_NEW_TOKENS = 2**20
@@ -120,7 +122,10 @@ def model_settings(source: str, env: str = "") -> ModelSettings | None:
         if (folder / MODEL_FILE).is_file():
             return _read(folder / MODEL_FILE, _from_json).on(env)
         run = run_of(folder)
-        return None if run is None else _read(run / "config.json", lambda content: _from_run(content, _stage(folder)))
+        if run is None:
+            return None
+        found = _read(run / "config.json", lambda content: _of_environments(content[RUN_MODELS])).on(env)
+        return replace(found, stage=_stage(folder))
     except OSError as error:
         raise ConfigError(f"how {source} was trained cannot be read ({error.strerror or error}).") from error
 
@@ -159,6 +164,10 @@ def _from_json(content: Any) -> ModelSettings:
     version = content["version"]
     if type(version) is not int or not 1 <= version <= _VERSION:
         raise ConfigError(f"version {str(version)[:20]!r} of the file is not known to turngym {__version__}")
+    return _of_environments(content)
+
+
+def _of_environments(content: Any) -> ModelSettings:
     others = content.get("others", [])
     if not isinstance(others, list):
         raise ConfigError("others must be a list")
@@ -169,24 +178,6 @@ def _of_environment(content: Any) -> ModelSettings:
     known = {each.name for each in fields(ModelSettings)} - {"others"}
     values = {key: value for key, value in content.items() if key in known}
     return _checked(ModelSettings(**{**values, "wrappers": tuple(values.get("wrappers", ()))}))
-
-
-def _from_run(content: Any, stage: str) -> ModelSettings:
-    """Return the settings of an old run that has no such file."""
-    rollout = content["rollout"]
-    return _checked(
-        ModelSettings(
-            env=content["env"],
-            env_options=content.get("env_options", {}),
-            wrappers=tuple(content.get("wrappers", ())),
-            format=rollout["format"],
-            max_new_tokens=rollout["max_new_tokens"],
-            temperature=rollout["temperature"],
-            prompt=rollout["prompt"],
-            stage=stage,
-            turngym="",
-        )
-    )
 
 
 def _checked(found: ModelSettings) -> ModelSettings:

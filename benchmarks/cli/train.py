@@ -243,10 +243,11 @@ def words_of(content: Mapping[str, Any], argv: Sequence[str], owner: str) -> lis
         OptionError: There is no such option, or its value is wrong.
     """
     with _training_packages():
+        from turngym.agents.models.settings import RUN_MODELS
         from turngym.trainers.algorithms import parts
         from turngym.trainers.records.run_folder import ALGORITHM_DEFAULTS
         from turngym.trainers.settings.config import TrainConfig
-    content = {name: value for name, value in content.items() if name != "preset_reason"}
+    content = {name: value for name, value in content.items() if name not in ("preset_reason", RUN_MODELS)}
     for name in (ALGORITHM_DEFAULTS, "algorithm_options"):
         content |= _of_parts(content.pop(name, {}), name, owner)
     content = lifted(content)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from turngym.agents.episodes.evaluate import EvaluationResult, write_episodes
+from turngym.agents.models.settings import RUN_MODELS
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import CheckpointError, RunFolderExists, UnknownName
 from turngym.storage.files import append_line, read_content, read_jsonl, write_atomic, write_json
@@ -234,12 +235,15 @@ class RunFolder:
 
 ALGORITHM_DEFAULTS = "algorithm_defaults"
 """Key of ``config.json`` with the defaults of the algorithm's parts at the time of the run."""
+_RECORDED = (ALGORITHM_DEFAULTS, RUN_MODELS)
+"""Keys of ``config.json`` that are no settings of a run."""
 
 
 def config_to_store(config: TrainConfig) -> dict[str, Any]:
-    """Return the settings as a value that JSON can hold, with the algorithm's current defaults."""
+    """Return the settings as a value that JSON can hold, with the algorithm's current defaults and those of models."""
     defaults = {part: _defaults(kind) for part, kind in parts(config.algorithm)}
-    return {**config.as_json(), ALGORITHM_DEFAULTS: defaults}
+    models = dataclasses.asdict(config.model_settings("checkpoint"))
+    return {**config.as_json(), ALGORITHM_DEFAULTS: defaults, RUN_MODELS: models}
 
 
 def config_from_store(content: Mapping[str, Any]) -> TrainConfig:
@@ -250,10 +254,8 @@ def config_from_store(content: Mapping[str, Any]) -> TrainConfig:
     Args:
         content: Content of ``config.json``.
     """
-    values = dict(content)
-    recorded = values.pop(ALGORITHM_DEFAULTS)
-    config = TrainConfig.from_json(values)
-    changed = _changed(config.algorithm, recorded)
+    config = TrainConfig.from_json({key: value for key, value in content.items() if key not in _RECORDED})
+    changed = _changed(config.algorithm, content[ALGORITHM_DEFAULTS])
     chosen = {part: {**changed.get(part, {}), **config.algorithm_options.get(part, {})} for part in changed}
     return dataclasses.replace(config, algorithm_options={**config.algorithm_options, **chosen})
 

@@ -132,7 +132,7 @@ def test_metrics_and_evaluations_of_each_are_next_to_the_totals(whole: Path) -> 
     assert second.startswith(f"turngym eval {GUESS} --agent") and not {"--option", "--format"} & {*second.split()}
 
 
-@pytest.mark.parametrize("place", ["model", "warmup"])
+@pytest.mark.parametrize("place", ["model", "warmup", "checkpoints/000004"])
 def test_the_model_is_played_on_each_environment_as_it_was_trained_there(
     place: str, whole: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
