@@ -52,6 +52,7 @@ GAME_FAMILIES = (
     "turngym.envs.socialgames",
     "turngym.envs.pathfinding",
     "turngym.envs.open_spiel",
+    "turngym.envs.petting_zoo",
 )
 """Packages whose ``SPECS`` list games between seats; each game also has a seat id."""
 NAMESPACE = "turngym"

@@ -13,7 +13,7 @@ import json
 import os
 import shlex
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from functools import lru_cache
 from types import TracebackType
@@ -21,11 +21,12 @@ from typing import Any, Self
 
 from turngym.envs.parsing.calls import cut, harmless
 from turngym.envs.tools.tool_schema import Tool
-from turngym.errors import ConfigError, missing_extra
+from turngym.errors import ConfigError, ServerDown, missing_extra
 
 _LONGEST_DESCRIPTION = 4000
 _LONGEST_SCHEMA = 20_000
 _MOST_TOOLS = 100
+_PING_SECONDS = 20.0
 _ADDRESSES = ("http://", "https://")
 
 
@@ -53,7 +54,12 @@ class McpServer:
             )
         if importlib.util.find_spec("mcp") is None:
             raise missing_extra("an MCP server", "mcp", "mcp")
-        self._command, self._environment = command, environment
+        self._command, self._environment, self._start_seconds = command, environment, start_seconds
+        self._restarting = threading.Lock()
+        self._start()
+
+    def _start(self) -> None:
+        command, start_seconds = self._command, self._start_seconds
         self._loop = asyncio.new_event_loop()
         self._ready: Future[list[Tool]] = Future()
         self._task = self._loop.create_task(self._session())
@@ -84,17 +90,27 @@ class McpServer:
             if not self._ready.done():
                 self._ready.set_exception(error)
         finally:
+            self._cancel_calls()
             self._loop.close()
+
+    def _cancel_calls(self) -> None:
+        """Cancel the calls that wait for an answer of a server that has ended."""
+        left = asyncio.all_tasks(self._loop)
+        for task in left:
+            task.cancel()
+        if left:
+            self._loop.run_until_complete(asyncio.wait(left))
 
     async def _session(self) -> None:
         from mcp import ClientSession
 
         async with self._connection() as (reader, writer, *_), ClientSession(reader, writer) as session:
+            self._client = session
             await session.initialize()
             listed = await session.list_tools()
             if len(listed.tools) > _MOST_TOOLS:
                 raise ConfigError(f"an MCP server may offer {_MOST_TOOLS} tools, got {len(listed.tools)}.")
-            self._ready.set_result([self._tool(session, each) for each in listed.tools])
+            self._ready.set_result([self._tool(each) for each in listed.tools])
             await asyncio.Event().wait()
 
     def _connection(self) -> Any:
@@ -108,12 +124,15 @@ class McpServer:
         program, *arguments = self._command
         return stdio_client(StdioServerParameters(command=program, args=arguments, env=self._environment))
 
-    def _tool(self, session: Any, found: Any) -> Tool:
+    def _tool(self, found: Any) -> Tool:
         async def call(**arguments: Any) -> str:
-            async def ask() -> Any:
-                return await session.call_tool(found.name, arguments)
-
-            return _text(await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(ask(), self._loop)))
+            asked = self._asked(lambda: self._client.call_tool(found.name, arguments))
+            try:
+                return _text(await asyncio.wrap_future(asked))
+            except asyncio.CancelledError:
+                if self._task.done():
+                    raise self._down() from None
+                raise
 
         schema = getattr(found, "inputSchema", None) or getattr(found, "input_schema", {})
         description = harmless(cut(" ".join((found.description or "").split()), _LONGEST_DESCRIPTION))
@@ -121,7 +140,54 @@ class McpServer:
             raise ConfigError(
                 f"the schema of the MCP tool {found.name!r:.80} has more than {_LONGEST_SCHEMA} characters."
             )
-        return Tool(found.name, description, schema, call)
+        return Tool(found.name, description, schema, call, ready=self.require_alive)
+
+    def _asked(self, request: Callable[[], Awaitable[Any]]) -> Future[Any]:
+        """Send a request from the thread of the connection.
+
+        Raises:
+            ServerDown: The connection has ended.
+        """
+
+        async def ask() -> Any:
+            return await request()
+
+        question = ask()
+        try:
+            return asyncio.run_coroutine_threadsafe(question, self._loop)
+        except RuntimeError as error:  # the loop is closed
+            question.close()
+            raise self._down() from error
+
+    def _down(self) -> ServerDown:
+        return ServerDown(f"the MCP server {self._command!r:.200} has ended.")
+
+    def require_alive(self) -> None:
+        """Check that the server answers, at the start of an episode; restart it if it does not.
+
+        Raises:
+            ServerDown: It did not answer. Where it could be restarted, the next episode has it.
+        """
+        with self._restarting:
+            if self._answers():
+                return
+            self.close()
+            try:
+                self._start()
+            except ConfigError as error:
+                raise ServerDown(f"the MCP server has ended, and cannot be restarted: {error}") from error
+        raise ServerDown(f"the MCP server {self._command!r:.200} had ended, and was restarted: reset once more.")
+
+    def _answers(self) -> bool:
+        question = None
+        try:
+            question = self._asked(lambda: self._client.send_ping())
+            question.result(_PING_SECONDS)
+        except Exception:  # any failure of an external program
+            if question is not None:
+                question.cancel()
+            return False
+        return True
 
     def tools(self) -> list[Tool]:
         """Return the tools that the server offers."""

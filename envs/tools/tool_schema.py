@@ -30,6 +30,10 @@ CALL_MARK = "<tool_call>"
 _ARGUMENT = re.compile(r"^\s+(\w+)(?: \([^)]*\))?: (.*)$")
 
 
+def always_ready() -> None:
+    """Stand for the check of a tool that needs none."""
+
+
 @dataclass(frozen=True)
 class Tool:
     """A function that an agent can call.
@@ -40,6 +44,7 @@ class Tool:
         parameters: JSON Schema of its arguments: an object.
         call: Called with the arguments by name; may be a coroutine function.
         cost: Subtracted from the reward at every call, in addition to the wrapper's own cost.
+        ready: Called at the start of every episode; raises where the tool cannot be called.
     """
 
     name: str
@@ -47,6 +52,7 @@ class Tool:
     parameters: Mapping[str, Any]
     call: Callable[..., Any]
     cost: float = 0.0
+    ready: Callable[[], None] = always_ready
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):

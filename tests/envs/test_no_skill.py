@@ -26,7 +26,7 @@ SLOW = (
 """Worlds that need seconds to start, which the study plays."""
 ADAPTERS = (
     *("BabyAI", "BrowserGym", "Desktop", "GEM", "Gymnasium", "Harbor", "Jericho", "OpenEnv", "OpenSpiel"),
-    *("ReasoningGym", "TextArena"),
+    *("PettingZoo", "ReasoningGym", "TextArena"),
 )
 IDS = sorted(
     env_id

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from turngym.agents.episodes.evaluate import EvaluationResult
 from turngym.agents.intervals import Estimate, share_difference, wilson
+from turngym.agents.models.settings import RUN_MODELS
 from turngym.arithmetic import is_finite
 from turngym.errors import TurngymError
 from turngym.storage.files import read_content
@@ -110,7 +111,7 @@ def environments(config: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _settings(folder: RunFolder) -> dict[str, Any]:
-    return dict(read_content(folder.path / "config.json"))
+    return {name: value for name, value in read_content(folder.path / "config.json").items() if name != RUN_MODELS}
 
 
 def _metrics(folder: RunFolder) -> list[dict[str, Any]]:

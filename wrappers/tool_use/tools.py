@@ -162,6 +162,12 @@ class Tools(TextWrapper):
         told = self._failed(problem) if tool is None else self._run(tool, arguments)
         return self._taken(text, told)
 
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Start an episode with tools that can be called."""
+        for tool in self._tools.values():
+            tool.ready()
+        return super().reset(seed=seed, options=options)
+
     async def async_reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:

@@ -12,6 +12,7 @@ _SOURCES: Mapping[str, tuple[str, str]] = {
     "gymnasium": ("turngym/Gymnasium-v0", "inner"),
     "harbor": ("turngym/Harbor-v0", "path"),
     "openenv": ("turngym/OpenEnv-v0", "url"),
+    "pettingzoo": ("turngym/PettingZooSeat-v0", "module"),
     "reasoning-gym": ("turngym/ReasoningGym-v0", "data"),
     "textarena": ("turngym/TextArena-v0", "game"),
 }

@@ -20,6 +20,7 @@ SHELVES = {
     "textgames": "Text games",
     "tablegames": "Table games",
     "open_spiel": "OpenSpiel",
+    "petting_zoo": "PettingZoo",
     "werewolf": "Werewolf",
     "hanabi": "Hanabi",
     "socialgames": "Social dilemmas",

@@ -146,6 +146,8 @@ class Questions(TextEnv[str]):
         name = self._names[int(self.np_random.integers(len(self._names)))] if task is None else str(task)
         if name not in self._tasks:
             raise ConfigError(f"{self.env_id} has no task {name[:100]!r} in the split {self.split}.")
+        for tool in self._tools.values():
+            tool.ready()
         self._take(name)
         question = self._task.instruction
         return question if self.options.form == "plain" else f"Question: {harmless(question)}"

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from turngym.envs.parsing.calls import cut, harmless
 from turngym.envs.tools.mcp_tools import server_at
-from turngym.envs.tools.tool_schema import Tool, problem_with
+from turngym.envs.tools.tool_schema import Tool, always_ready, problem_with
 from turngym.errors import ConfigError
 from turngym.loading import Wanted, load_object, require_call
 
@@ -29,10 +29,12 @@ class UserTool(NamedTuple):
     Args:
         call: Function of the text in the call.
         description: First sentence of its docstring, for the rules.
+        ready: See :class:`~turngym.envs.tools.tool_schema.Tool`.
     """
 
     call: Callable[[str], Any]
     description: str
+    ready: Callable[[], None] = always_ready
 
 
 def load_tools(places: Iterable[str], taken: Collection[str]) -> dict[str, UserTool]:
@@ -92,7 +94,7 @@ def _with_text(tool: Tool) -> UserTool:
     properties = _properties(tool)
     only = next(iter(properties)) if len(properties) == 1 else ""
     if only and properties[only].get("type") == "string":
-        return UserTool(lambda text: _asked(tool, {only: text}), tool.description)
+        return UserTool(lambda text: _asked(tool, {only: text}), tool.description, tool.ready)
 
     def call(text: str) -> Any:
         arguments = json.loads(text)
@@ -102,7 +104,7 @@ def _with_text(tool: Tool) -> UserTool:
 
     listed = ", ".join(f'"{name}": {about.get("type", "any")}' for name, about in properties.items())
     shown = harmless(cut(" ".join(listed.split()), _LONGEST_ARGUMENTS))
-    return UserTool(call, f"{tool.description} The text is JSON: {{{shown}}}".strip())
+    return UserTool(call, f"{tool.description} The text is JSON: {{{shown}}}".strip(), tool.ready)
 
 
 def _properties(tool: Tool) -> Mapping[str, Mapping[str, Any]]:

@@ -16,7 +16,7 @@ import turngym
 from turngym.envs.tools.mcp_tools import McpServer
 from turngym.envs.tools.questions import Questions
 from turngym.envs.tools.tool_schema import problem_with
-from turngym.errors import ConfigError, MissingExtra
+from turngym.errors import ConfigError, MissingExtra, ServerDown
 from turngym.wrappers import Wrapping
 from turngym.wrappers.tool_use.tools import Tools
 
@@ -89,6 +89,23 @@ def test_a_server_that_hangs_or_ends_is_an_answer_and_no_fault(server: McpServer
     assert "Error" in env.step(call("leave", "{}"))[0]
     assert "Error" in env.step(call("multiply", '{"a": 2, "b": 3}'))[0]
     assert env.step("50")[0] in ("higher", "lower", "correct")
+
+
+@needs_mcp
+@pytest.mark.integration
+def test_a_server_that_ended_is_restarted_at_the_next_reset_and_counted_once(server: McpServer) -> None:
+    wrapping = [Wrapping("tools", {"tools": server.tools(), "timeout": 60.0})]
+    with turngym.make_vec(GAME, 2, backend="sync", wrappers=wrapping) as vector:
+        vector.reset(seed=[0, 1])
+        vector.step([call("leave", "{}"), call("leave", "{}")])
+        vector.reset(seed=[2, 3])
+        assert sum(vector.stats()["faults"].values()) == 1
+        observations, *_ = vector.step([call("multiply", f'{{"a": {slot}, "b": 5}}') for slot in range(2)])
+        assert [f"\n{5 * slot}\n" in text for slot, text in enumerate(observations)] == [True] * 2
+    server._command = [sys.executable, "-c", "raise SystemExit(3)"]
+    server.close()
+    with pytest.raises(ServerDown, match=r"has ended, and cannot be restarted: .* does not start"):
+        server.require_alive()
 
 
 @needs_mcp
