@@ -60,9 +60,11 @@ def logged_demonstrations(
         ConfigError: The log cannot be read, has no solved episode, or does not fit the environment's prompts.
     """
     episodes = read_episodes(path)
-    solved = [each for each in episodes if (each.success or not each.is_scored) and not each.fault and each.turns]
+    solved = list(filter(_is_example, episodes))
     if not solved:
-        raise ConfigError(f"{path} has no solved episode among {len(episodes)}, and only those are imitated.")
+        raise ConfigError(
+            f"{path} has no solved episode without invalid actions among {len(episodes)}, and only those are imitated."
+        )
     if config.rollout.prompt.legal_actions:
         raise ConfigError(
             f"{path} does not have the legal actions that prompts are to list: leave out "
@@ -76,6 +78,11 @@ def logged_demonstrations(
     require_turns(found)
     _require_legal(path, found, form, config.env)
     return found
+
+
+def _is_example(episode: LoggedEpisode) -> bool:
+    is_good = (episode.success or not episode.is_scored) and not episode.fault
+    return is_good and bool(episode.turns) and all(turn["action_is_valid"] for turn in episode.turns)
 
 
 def _require_environment(path: Path, environment: Mapping[str, Any], config: TrainConfig) -> None:
@@ -101,7 +108,7 @@ def _form_of(vector: TextVectorEnv, config: TrainConfig) -> _Form:
         raise ConfigError(f"observations of {config.env} have images, which logs lack: leave out --warmup.log.")
     slots = list(range(count))
     rules = {str(each) for each in vector.call("instructions", indices=slots)}
-    legal = [frozenset(infos.rows[slot]["legal_actions"]) for slot in slots]
+    legal = [frozenset(infos.rows[slot].get("legal_actions", ())) for slot in slots]
     return _Form(
         rules.pop() if len(rules) == 1 else "",
         all(vector.call("finds_action", indices=slots)),

@@ -176,6 +176,21 @@ def test_the_policy_reads_the_recorded_turns(base: Path) -> None:
     assert text.count("<action>") == 2 and first.turns[0].observation in text
 
 
+def test_each_environment_of_a_mixture_has_its_own_states(base: Path, tmp_path: Path) -> None:
+    evaluate(
+        "turngym/NumberLine-v0", "expert", episodes=4, options={"split": "train", **OPTIONS}, out=tmp_path / "line"
+    )
+    starts = {"FrozenLake": {"start": f"{base}@1"}, "NumberLine": {"start": f"{tmp_path / 'line'}@1"}}
+    config = config_of("", envs=(LAKE, "turngym/NumberLine-v0"), per_env=starts)
+    folder, task, model = RunFolder.create(tmp_path / "run", config), make_task(config), small_model()
+    found = task.gather(model, 0, 0)
+    assert {each.env_id for each in found} == set(config.envs)
+    assert task.metrics()["rollout/recorded_turns"] == task.metrics()["rollout/continued"] + len(found)
+    task.save(folder)
+    task.resume(folder, model, 0)
+    task.close()
+
+
 def test_what_cannot_start_from_recorded_states_is_refused(base: Path, tmp_path: Path) -> None:
     start = f"{base}@1"
     evaluate(LAKE, "expert", episodes=2, out=tmp_path / "test")

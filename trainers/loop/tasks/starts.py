@@ -36,7 +36,7 @@ class Starts:
     """
 
     def __init__(self, config: TrainConfig) -> None:
-        self.name = config.start
+        self.env, self.name = config.env, config.start
         self.states = _states_of(config)
         self._episodes = self._turns = 0
 
@@ -72,7 +72,7 @@ class Starts:
 
     def save(self, folder: RunFolder) -> None:
         """Write down which states these are."""
-        write_json(folder.path / _FILE, self._about())
+        write_json(folder.path / _FILE, {**_kept(folder), self.env: self._about()})
 
     def resume(self, folder: RunFolder) -> None:
         """Raise if the recordings have changed since the run began.
@@ -80,8 +80,7 @@ class Starts:
         Raises:
             ConfigError: They have.
         """
-        file = folder.path / _FILE
-        if file.exists() and json.loads(file.read_text("utf8")) != self._about():
+        if _kept(folder).get(self.env, self._about()) != self._about():
             raise ConfigError(
                 f"{self.name} has other states than when the run began: put the recordings back, or start a new run."
             )
@@ -89,6 +88,13 @@ class Starts:
     def _about(self) -> dict[str, Any]:
         told = [[state.seed, state.beginning.digest] for state in self.states]
         return {"states": len(told), "sha256": hashlib.sha256(json.dumps(told).encode()).hexdigest()}
+
+
+def _kept(folder: RunFolder) -> dict[str, Any]:
+    """Return what is written down, by environment: several of a mixture may start from states."""
+    file = folder.path / _FILE
+    found: dict[str, Any] = json.loads(file.read_text("utf8")) if file.exists() else {}
+    return found
 
 
 def _states_of(config: TrainConfig) -> tuple[State, ...]:
