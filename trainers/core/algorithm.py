@@ -62,6 +62,8 @@ class Need(enum.Enum):
     TEACHER_LOGPROBS = "teacher_logprobs"
     OLD_LOGPROBS = "old_logprobs"
     """The credit reads what ratios are taken against, so that it must be known before the first update."""
+    OBSERVATIONS = "observations"
+    """The loss reads the log-probabilities of what prompts say after an answer, see :attr:`LossInputs.observed`."""
 
 
 class Divergence(NamedTuple):
@@ -125,6 +127,8 @@ class LossInputs:
         sampled: Places of the sampled tokens, if they are known; see :attr:`sampled_tokens`.
         divergence: The method's :attr:`Algorithm.divergence` at each sampled token, in nats; carries gradients, 0 where
             the teacher is silent.
+        observed: True on tokens of observations, where ``logprobs`` holds theirs, and ``weights["observation"]`` the
+            same weight for each, 1 in all; None unless the method needs them.
     """
 
     logprobs: Float[Tensor, "batch token"]
@@ -142,6 +146,7 @@ class LossInputs:
     columns: Mapping[str, TokenColumn] = field(default_factory=dict)
     sampled: SampledTokens | None = None
     divergence: Float[Tensor, "batch token"] | None = None
+    observed: Bool[Tensor, "batch token"] | None = None
 
     @property
     def sampled_tokens(self) -> SampledTokens:

@@ -34,10 +34,10 @@ class Read(NamedTuple):
 
     Args:
         position: Index into the sequence's ids; the network's output there predicts the next token.
-        target: The sampled token that follows; -1 where only the critic reads.
-        token: Index of that token among the table's sampled tokens; -1 where only the critic reads.
-        turn: Row of the turn table; -1 at the prompt after the last turn.
-        episode: Episode in the turn table.
+        target: The token that follows; -1 where only the critic reads.
+        token: Index of that token among the table's sampled tokens; -1 if it was not sampled.
+        turn: Row of the turn table; -1 at the prompt after the last turn, and at observed tokens.
+        episode: Episode in the turn table; -1 at observed tokens.
     """
 
     position: int
@@ -95,8 +95,14 @@ class Row:
         return cls(np.array(ids, dtype=np.int64), Reads.of(reads))
 
 
+_OBSERVED = -2
+
+
 class _Span(NamedTuple):
-    """Positions of one turn that are read, one after another: ``length`` from ``position`` on."""
+    """Positions of one turn that are read, one after another: ``length`` from ``position`` on.
+
+    The first token is -1 where only the critic reads, and ``_OBSERVED`` where an observation follows an answer.
+    """
 
     position: int
     length: int
@@ -142,8 +148,9 @@ class _OpenRow:
 class _RowWriter:
     """Collects the sequences of one episode after another."""
 
-    def __init__(self, merge: bool) -> None:
+    def __init__(self, merge: bool, observed: bool = False) -> None:
         self.merge = merge
+        self.observed = observed
         self._rows: list[_OpenRow] = []
         self._open: dict[int, list[int]] = {}
         """Length -> numbers of the sequences of this episode that are so long."""
@@ -154,13 +161,16 @@ class _RowWriter:
 
     def add(self, tokens: _Tokens, token: int, turn: int, episode: int) -> None:
         """Add one turn, or the prompt after the last turn, to the latest sequence that it continues, or a new one."""
-        number = self._continued(tokens) if self.merge else None
-        if number is None:
+        number, known = self._continued(tokens) if self.merge or self.observed else None, 0
+        if number is not None:
+            known = len(self._rows[number])
+            self._open[known].remove(number)
+        if number is None or not self.merge:
             number = len(self._rows)
             self._rows.append(_OpenRow())
-        else:
-            self._open[len(self._rows[number])].remove(number)
         row = self._rows[number]
+        if self.observed and known and turn >= 0:
+            row.spans.append(_Span(known - 1, len(tokens.prompt) - known, _OBSERVED, -1, -1))
         row.prompt, row.completion, row.shown = tokens
         self._open.setdefault(len(row), []).append(number)
         length = len(row.completion) or 1
@@ -192,9 +202,9 @@ class _RowWriter:
         within = np.arange(bounds[-1]) - np.repeat(bounds[:-1], lengths)
         places = np.repeat(position, lengths) + within
         tokens, turns, episodes = (np.repeat(each, lengths) for each in (token, turn, episode))
-        sampled = tokens >= 0
+        sampled, written = tokens >= 0, tokens != -1
         targets = np.full(len(places), -1, dtype=np.int64)
-        targets[sampled] = ids[(np.repeat(offset, lengths) + places + 1)[sampled]]
+        targets[written] = ids[(np.repeat(offset, lengths) + places + 1)[written]]
         reads = Reads(places, targets, np.where(sampled, tokens + within, -1), turns, episodes)
         return reads, bounds[np.cumsum([0, *counts])]
 
@@ -210,9 +220,14 @@ def build_rows(trajectories: Sequence[Trajectory], with_final_prompts: bool, mer
     return rows_of(flatten(trajectories), with_final_prompts, merge)
 
 
-def rows_of(turns: Sequence[FlatTurn], with_final_prompts: bool, merge: bool = True) -> list[Row]:
-    """Return the training sequences of trajectories, given their turns from ``flatten``."""
-    writer = _RowWriter(merge)
+def rows_of(
+    turns: Sequence[FlatTurn], with_final_prompts: bool, merge: bool = True, observed: bool = False
+) -> list[Row]:
+    """Return the training sequences of trajectories, given their turns from ``flatten``.
+
+    With ``observed`` they also read what prompts that continue an earlier turn have behind it, each token once.
+    """
+    writer = _RowWriter(merge, observed)
     for number, (episode, position, trajectory, turn, first_token) in enumerate(turns):
         if turn.prompt_ids:
             writer.add(_Tokens(turn.prompt_ids, turn.completion_ids, turn.pictures), first_token, number, episode)
@@ -233,6 +248,7 @@ class Batch:
         token: Index of the sampled token of a column, -1 elsewhere, ``[row, column]``.
         turn: Row of the turn table, -1 elsewhere, ``[row, column]``.
         episode: Episode of each column, -1 in padding, ``[row, column]``.
+        observed: True where a column has a token that was read and not sampled, ``[row, column]``.
     """
 
     sequences: tuple[Row, ...]
@@ -240,6 +256,7 @@ class Batch:
     token: Int[Tensor, "row column"]
     turn: Int[Tensor, "row column"]
     episode: Int[Tensor, "row column"]
+    observed: Bool[Tensor, "row column"]
 
     @property
     def action_mask(self) -> Bool[Tensor, "row column"]:
@@ -264,6 +281,7 @@ def build_batch(rows: Sequence[Row]) -> Batch:
         padded([row.reads.token for row in rows]),
         padded([row.reads.turn for row in rows]),
         padded([row.reads.episode for row in rows]),
+        padded([((row.reads.target >= 0) & (row.reads.token < 0)).astype(np.int64) for row in rows], 0).bool(),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from turngym.agents.models.loading import LanguageModel, require_same_tokens
@@ -67,6 +68,13 @@ class PreparedBatch:
     """True if ratios are taken against the log-probabilities of the loss's own pass."""
     _compared: tuple[TeacherStates, Divergence] | None = None
     """The teacher's distributions, and how those of the policy are compared with them."""
+    _with_observations: bool = False
+
+    @cached_property
+    def num_observed(self) -> int:
+        """Number of tokens of observations that a loss may read, those of repeated sequences included."""
+        batch = self._batch
+        return int(batch.observed[batch.action_mask.any(-1)].sum())
 
     @property
     def sequences(self) -> list[int]:
@@ -131,6 +139,10 @@ class PreparedBatch:
             return None if flat is None else column(flat, fill)
 
         logprobs, own = scores.logprobs[sequence_of], self._is_own_old
+        weights = {name: column(flat * scale) for name, flat in self._weights.items()}
+        observed = batch.observed[part.rows][:, :width].to(device) if self._with_observations else None
+        if observed is not None:
+            weights["observation"] = observed.to(dtype) * (scale / max(self.num_observed, 1))
         has_trainers = own or self.table.token_trainer_logprob is not None
         return LossInputs(
             logprobs=logprobs,
@@ -138,7 +150,7 @@ class PreparedBatch:
             advantages=column(credit.advantages),
             action_mask=(token >= 0).to(device),
             turn_ids=turn.to(device),
-            weights={name: column(flat * scale) for name, flat in self._weights.items()},
+            weights=weights,
             entropy=None if scores.entropy is None else scores.entropy[sequence_of],
             reference_logprobs=optional(self.table.token_reference_logprob),
             sampler_logprobs=column(self.table.token_logprob) if has_trainers else None,
@@ -148,6 +160,7 @@ class PreparedBatch:
             columns={name: lay_out_column(each, token, device) for name, each in credit.columns.items()},
             divergence=scores.divergence,
             sampled=SampledTokens.of(turn).to(device),
+            observed=observed,
         )
 
 
@@ -218,7 +231,8 @@ def prepare(
     turns = flatten(kept)
     check_tokens(turns)
     table = context.masked(table_of(kept, turns), kept, exclusion)
-    rows = rows_of(turns, with_final_prompts=critic is not None, merge=merge_rows) if table.has_loss else []
+    observed = Need.OBSERVATIONS in algorithm.needs
+    rows = rows_of(turns, critic is not None, merge_rows, observed) if table.has_loss else []
     batch = build_batch(rows)
     if not rows:
         nothing = Credit(torch.zeros(len(table.token_turn), dtype=torch.float64))
@@ -234,7 +248,9 @@ def prepare(
     is_own = old_logprobs == "own" and not trainers
     with_entropy = Need.ENTROPY in algorithm.needs
     compared = (states, form) if states is not None and form is not None else None
-    return PreparedBatch(kept, table, credit, len(rows), batch, networks, weights, with_entropy, is_own, compared)
+    return PreparedBatch(
+        kept, table, credit, len(rows), batch, networks, weights, with_entropy, is_own, compared, observed
+    )
 
 
 def _with_columns(table: TurnTable, batch: Batch, networks: Networks, first_pass: _FirstPass | None) -> TurnTable:

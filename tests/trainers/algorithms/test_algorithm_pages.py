@@ -42,6 +42,7 @@ COSTS = {
     Need.TRAINER_LOGPROBS: "trainer pass",
     Need.GREEDY: "one greedy episode per instance",
     Need.SNAPSHOTS: "episodes from snapshots",
+    Need.OBSERVATIONS: "logits of observations",
 }
 OWN_COSTS = {
     "archer": "small critics, replayed turns",

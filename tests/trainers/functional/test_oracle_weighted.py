@@ -78,6 +78,24 @@ def test_hierarchical_grpo(vector: Vector) -> None:
     vector.close(found, expected)
 
 
+@every("prime_echo_loss")
+def test_echo(vector: Vector) -> None:
+    """With the loss that prime-rl trains with, DPPO; weights of roles that ours has not are in those of the tokens."""
+    settings, logprobs = vector.settings, vector.real(vector["log_prob"]).requires_grad_()
+    limits = {"low": settings["dppo_mask_low"], "high": settings["dppo_mask_high"], "penalty_coef": settings["kl_tau"]}
+    given = inputs_of(
+        vector.like({**vector, "advantages": (settings["adv_tau"] * vector.real(vector["advantages"])).tolist()}),
+        logprobs,
+    )
+    told = vector.real(vector["ce_weights"])
+    weights = {**given.weights, "observation": told / (told > 0).sum().clamp_min(1)}
+    inputs = replace(given, observed=told > 0, weights=weights)
+    chosen = {"grpo": {"normalisation": "token", "kl_coef": 0.0}, "dppo": limits, "echo": {"coef": 1.0}}
+    output = build("grpo+dppo+echo", chosen).loss(inputs)
+    vector.close(output.terms["echo"].total(inputs), vector["ce_loss"])
+    compare(vector, output.total(inputs), logprobs)
+
+
 @every("trpa_loss")
 def test_trpa(vector: Vector) -> None:
     """The gradient by a token is that of its row's mean; without a pair theirs imitates, and ours does nothing."""

@@ -156,6 +156,12 @@ CASES: dict[str, Case] = {
     "dppo": Case("unbiased", base="rloo", note=_FIRST),
     "dro": Case("unbiased", base="rloo", note=_FIRST),
     "dvao": Case("biased", OUTCOME, note="Measured with one part."),
+    "echo": Case(
+        "unbiased",
+        base="rloo",
+        note="No prompt of this environment continues an earlier turn, so nothing is predicted. Where one does, the\n"
+        "gradient of the log-likelihood of observations is added, which is none of the return.",
+    ),
     "epo": Case(
         "biased", (Step(ENTROPY.reason, {"coefficient": 0.0}),), weights={"entropy": "coefficient"}, base="rloo"
     ),
