@@ -52,6 +52,9 @@ def test_a_ring_and_a_bay_have_their_known_optima() -> None:
     for plan in (conflict_based_search(RING), prioritized(RING)):
         assert plan is not None and costs(plan) == (12, 9)
         require_plan(RING, plan)
+    assert optimum(RING) == 12
+    circle = Problem(Grid(("..", "..")), (0, 1, 3, 2), (1, 3, 2, 0))
+    assert optimum(circle) == 4 and costs(conflict_based_search(circle) or ()) == (4, 1)
     plan = conflict_based_search(BAY)
     assert plan is not None and costs(plan) == (7, 4) and optimum(BAY) == 7
     assert prioritized(BAY) is None
