@@ -26,7 +26,9 @@ from turngym.errors import ConfigError, ServerDown, missing_extra
 _LONGEST_DESCRIPTION = 4000
 _LONGEST_SCHEMA = 20_000
 _MOST_TOOLS = 100
-_PING_SECONDS = 20.0
+_PING_SECONDS, _CANCEL_SECONDS = 20.0, 5.0
+_NO_METHOD = -32601
+"""Code of the answer of a server that does not know pings (JSON-RPC 2.0, section 5.1)."""
 _ADDRESSES = ("http://", "https://")
 
 
@@ -99,7 +101,7 @@ class McpServer:
         for task in left:
             task.cancel()
         if left:
-            self._loop.run_until_complete(asyncio.wait(left))
+            self._loop.run_until_complete(asyncio.wait(left, timeout=_CANCEL_SECONDS))
 
     async def _session(self) -> None:
         from mcp import ClientSession
@@ -183,10 +185,10 @@ class McpServer:
         try:
             question = self._asked(lambda: self._client.send_ping())
             question.result(_PING_SECONDS)
-        except Exception:  # any failure of an external program
+        except Exception as error:  # any failure of an external program
             if question is not None:
                 question.cancel()
-            return False
+            return getattr(getattr(error, "error", None), "code", 0) == _NO_METHOD
         return True
 
     def tools(self) -> list[Tool]:
