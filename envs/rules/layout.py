@@ -52,10 +52,12 @@ class _Draft:
         self.items = 0 if rules.goal in ("reach", "cover") else _COUNTS[number]
         self.bits = FIRST + self.items * self.colour_bits  # the first ones, in order
         self.rooms = list[list[int]]()
+        self.tops = list[int]()
         left = 0
         for width in widths:
             self.rooms.append(list(range(left * self.height, (left + width) * self.height)))
             left += width + 1
+            self.tops.append((left - 1) * self.height)  # of the wall behind the room
 
     def level(self) -> Level | None:
         """Return the level, None where there is no place for everything."""
@@ -98,7 +100,7 @@ class _Draft:
         """Put a wall with a way through it between each two rooms, and walls into the rooms."""
         dice, height, falls = self.dice, self.height, self.rules.move == "fall"
         for place, extra in enumerate(self.between):
-            top = self.rooms[place][-1] + 1
+            top = self.tops[place]
             self.kinds[top : top + height] = [kind.WALL] * height
             way = top + (dice.one((0, height - 1)) if falls else dice.whole(0, height - 1))
             self.kinds[way] = _GATES[extra]

@@ -7,10 +7,14 @@ import numpy as np
 import pytest
 
 from turngym.envs.rules.env import RESTART, RulesGame
+from turngym.envs.rules.game import draw_rules
+from turngym.envs.rules.layout import draw_level
+from turngym.envs.rules.mechanics import ARROW, DOOR, PORTAL, WALL
 from turngym.envs.rules.view import SYMBOLS
 from turngym.envs.tools.tool_schema import write_call
+from turngym.envs.website.draw import Dice
 from turngym.errors import ConfigError
-from turngym.seeding import stream
+from turngym.seeding import restart, stream
 
 EASY: dict[str, Any] = {"difficulty": 1, "max_turns": 100}
 HARD: dict[str, Any] = {"difficulty": 3, "max_turns": 240}
@@ -175,3 +179,18 @@ def test_all_symbols_fit_and_boards_show_the_whole_state() -> None:
         assert all(len(states) == 1 for states in seen.values())
         assert len(env._look.symbols) <= len(SYMBOLS)
         assert not np.isnan(info["progress"])
+
+
+def test_walls_stand_in_whole_columns_and_things_in_cells_without_wall() -> None:
+    generator = np.random.default_rng(0)
+    for seed in range(60):
+        rules = draw_rules(Dice(restart(generator, "rules", seed)), 3)
+        for number in range(rules.levels):
+            level, plan = draw_level(rules, number, Dice(restart(generator, "level", seed, number)))
+            height, kinds = level.height, level.kinds
+            assert all(kinds[state[0]] != WALL for state in plan)
+            portals = [cell for cell, kind in enumerate(kinds) if kind == PORTAL]
+            assert all(kinds[level.numbers[cell]] == PORTAL for cell in portals)
+            columns = [kinds[left : left + height] for left in range(0, len(kinds), height)]
+            between = sum(column.count(WALL) >= height - 1 for column in columns)
+            assert between >= level.kinds.count(DOOR) + level.kinds.count(ARROW) + len(portals) // 2
