@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from turngym.benchmarks.studies.checks.expected_gradients.evidence import cell
 from turngym.trainers.algorithms import ALGORITHMS, build
@@ -131,7 +132,11 @@ def test_the_metrics_and_settings_of_a_page_exist() -> None:
         if isinstance(algorithm, Modifier):
             of_base = set(properties.batch_of(algorithm.base, properties.episodes()).credit.metrics)
         assert set(re.findall(r"`credit/(\w+)`", metrics)) == own - of_base
-        output = algorithm.loss(batch.inputs(batch.by_turn()))
+        inputs = batch.inputs(batch.by_turn())
+        nothing = {**inputs.weights, "observation": torch.zeros_like(inputs.advantages)}
+        output = algorithm.loss(
+            dataclasses.replace(inputs, observed=torch.zeros_like(inputs.action_mask), weights=nothing)
+        )
         logged = {*output.metrics, *output.terms}
         assert set(re.findall(r"`loss/(\w+)`", metrics)) <= logged
         fields = {field.name for field in dataclasses.fields(ALGORITHMS[name].Config)}
