@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 MOST_EXPANDED = 200_000
@@ -53,6 +54,7 @@ class _Select:
     tables: list[str] = field(default_factory=list)
 
 
+@lru_cache(maxsize=64)  # a judge runs a statement on several databases
 def is_too_large(text: str) -> bool:
     """Return whether a statement may become too large when SQLite expands it.
 
