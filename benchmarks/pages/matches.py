@@ -206,7 +206,7 @@ def partners_table(found: Numbers) -> Table:
         lines.append(Line(f"players {name}", cells, name))
     columns = [
         Column("players", "ascending", is_number=False),
-        Column("score", is_number=False, title="Mean score of a game, which all seats share"),
+        Column("score", is_number=False, title="Mean score of the seats of a game"),
         Column("success %", is_number=False),
         Column("games"),
     ]

@@ -91,7 +91,7 @@ def remarks(found: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a reader of the tables must know besides."""
     ratings = found["ratings"]
     if found["partners"]:
-        yield "all seats share one score, so players are compared by their partners and have no ratings"
+        yield "all seats win or lose together, so players are compared by their partners and have no ratings"
         yield from _too_few_blocks(found)
         yield from _faults(found)
         return

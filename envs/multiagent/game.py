@@ -77,7 +77,7 @@ class Game(Configured, ABC):
     beaten_by: ClassVar[Mapping[str, str]] = {}
     """As :attr:`turngym.envs.core.TextEnv.beaten_by`, for a seat against random opponents."""
     is_cooperative: ClassVar[bool] = False
-    """True if all seats share one score, so that players are compared by whom they play with, not by who wins."""
+    """True if all seats win or lose together, so that players are compared by whom they play with."""
     finite_instances: int | None = None
     """Number of initial states, where that is too few for splits."""
 

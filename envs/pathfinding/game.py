@@ -49,6 +49,7 @@ class PathFinding(Game):
     """
 
     name = "path_finding"
+    is_cooperative = True
     file_options = worded()
     is_simultaneous = True
     players: ClassVar[Mapping[str, str]] = {

@@ -12,19 +12,17 @@ import torch
 
 from turngym.agents.episodes.self_play import LEARNER, GameSpec, PlayerAgent, SelfPlay
 from turngym.agents.episodes.situations import SITUATION, Situation
-from turngym.agents.models.action_probabilities import action_chances, choices_by_anchor
 from turngym.agents.models.embedded import EmbeddedConfig
-from turngym.agents.models.loading import LanguageModel, load_model
+from turngym.agents.models.loading import LanguageModel
 from turngym.benchmarks.cli.train import parse_train
+from turngym.benchmarks.studies.learning.lspo_boast import exploitability
 from turngym.envs.multiagent import make_game
-from turngym.envs.multiagent.equilibria import evaluate_policy, game_tree
 from turngym.envs.tablegames.boast import BELIEFS, BOASTS, CHALLENGES, MODEST, Boast
 from turngym.errors import ConfigError, RunStopped
 from turngym.trainers.algorithms import build
 from turngym.trainers.core.update_config import UpdateConfig
 from turngym.trainers.loop.job import train
 from turngym.trainers.loop.setup import build_algorithm
-from turngym.trainers.loop.tasks.factory import make_task
 from turngym.trainers.lspo.abstract_game import LatentSolver, Talk
 from turngym.trainers.lspo.latent import latent_space
 from turngym.trainers.records.run_folder import RunFolder
@@ -155,21 +153,6 @@ def test_the_command_line_takes_the_options_of_lspo() -> None:
     config, _, _ = parse_train(["--game", "turngym/Werewolf-v0", "--algorithm", "lspo", "--lspo.clusters", "3"])
     assert (config.algorithm, config.algorithm_options) == ("lspo", {"lspo": {"clusters": 3}})
     assert config.env == "turngym/Werewolf-v0"
-
-
-def exploitability(config: TrainConfig, folder: Path) -> float:
-    """Return how much the model of a run loses in Boast to best responses."""
-    model, tree = load_model(str(folder)), game_tree(Boast())
-    task = make_task(config)
-    played = task.gather(model, 0, 0)
-    legal = {each.name: each.actions for each in tree.sets}
-    choices = choices_by_anchor(played, legal)
-    settings = config.rollout
-    chances = action_chances(model, list(choices.values()), format="plain", temperature=1.0, max_new_tokens=16)
-    assert settings.format == "plain"
-    table = dict(zip(choices, chances, strict=True))
-    policy = np.array([table[each.name][action] for each in tree.sets for action in each.actions])
-    return evaluate_policy(tree, tree.normalised(policy)).exploitability
 
 
 @pytest.mark.integration
