@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 USES_OWN_MODULES = True
 SHOWN = {
-    "Task": ("--env", "--weights", "--env-options", "--wrapper", "--start", "--data", "--reward", "--tools"),
+    "Task": ("--env", "--weights", "--env-options", "--wrapper", "--data", "--reward", "--tools"),
     "Model": ("--model", "--preset", "--lora-rank"),
     "Method": ("--algorithm", "--rollout.groups", "--rollout.group-size", "--update.learning-rate"),
     "Length": ("--iterations", "--max-seconds", "--rollout.max-new-tokens"),
