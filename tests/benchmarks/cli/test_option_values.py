@@ -75,6 +75,7 @@ ACCEPTED: Mapping[tuple[str, str], tuple[str, frozenset[str]]] = {
     ("train", "rollout.served.key-variable"): ("the usual one", frozenset([""])),
     ("train", "rollout.served.python"): ("this one", frozenset([""])),
     ("train", "rollout.ray.address"): ("a cluster of one's own", frozenset([""])),
+    ("train", "start"): ("resets", frozenset([""])),
     ("train", "agent.command"): ("the built-in agent", frozenset([""])),
     ("train", "agent.package"): ("none", frozenset([""])),
     ("train", "agent.python"): ("this one", frozenset([""])),
