@@ -16,8 +16,8 @@ SUITES.register("ask")(
         ),
         metric="success",
         protocol=(
-            "Default options: 20 questions and a guess, 8 questions and a guess of the hard ones. Tables and requests "
-            "are those of the test split. A guess ends an episode; questions cost no success."
+            "Default options: 20 questions and a guess, 8 questions and a guess for the hard ones. Tables and requests "
+            "are those of the test split. A guess ends an episode; questions do not lower success."
         ),
     )
 )

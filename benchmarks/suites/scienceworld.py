@@ -54,8 +54,8 @@ def _entry(kind: str, turns: int) -> SuiteEntry:
 
 
 _PROTOCOL = (
-    "The simplifications `easy`, one attempt at each variation; the number is the highest score of the episode, from 0 "
-    "to 100, so that a failed task keeps what it had."
+    "With the simplifications `easy`, one attempt at each variation; the number is the highest score of the episode, "
+    "from 0 to 100, so that a failed task keeps what it had."
 )
 
 SUITES.register("scienceworld")(

@@ -34,7 +34,7 @@ SUITES.register("textgames")(
         protocol=(
             "Default options and turn limits, one attempt at each task. The episodes are instances of the test split, "
             "which training on other splits never shows. EZPoints, GuessTheNumber, NumberLine and TowerOfHanoi are so "
-            "small that all their instances are played and none of them is held out. In Blackjack and in the bandits "
+            "small that all their instances are played and none is held out. In Blackjack and in the bandits "
             "luck takes part, so that nobody solves every task."
         ),
     )

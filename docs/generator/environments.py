@@ -6,6 +6,8 @@ pages in the repository are up to date.
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import json
 import re
 import sys
@@ -23,6 +25,7 @@ from stale import stale
 import turngym  # noqa: F401  (registers the environments)
 from turngym.agents.intervals import wilson
 from turngym.benchmarks.cli.terminal.listing import SHELVES
+from turngym.envs.multiagent.registration import game_class
 from turngym.envs.png import png
 from turngym.envs.seat import SeatEnv
 from turngym.envs.transcript import opening_text
@@ -67,6 +70,8 @@ def page(family: Family) -> str:
         env.close()
     if words.rewards:
         parts += ["## Reward", words.rewards]
+    if family.is_game and is_played(family):
+        parts += ["## Players", *_players(family)]
     parts += ["## Options", *_options(words)]
     if family.is_game:
         parts += [_SEAT_OPTIONS]
@@ -91,6 +96,17 @@ def _needs(family: Family) -> Iterator[str]:
             f"`turngym eval`; those of the game ({names}) are for all seats: `turngym tournament`, self-play with "
             "`turngym train --game`, PettingZoo and `turngym.envs.multiagent`."
         )
+
+
+def _players(family: Family) -> Iterator[str]:
+    game = game_class(next(iter(family.ids)))
+    lines = ["| player | description |", "| --- | --- |"]
+    for name, place in game.players.items():
+        module, _, attribute = place.partition(":")
+        about = (inspect.getdoc(getattr(importlib.import_module(module), attribute)) or "").partition("\n\n")[0]
+        lines.append(f"| `{name}` | {' '.join(about.split()).replace('``', '`').replace('|', '&#124;')} |")
+    yield "\n".join(lines)
+    yield "Any game also has the players `random` and `first_legal`, and [agents](../how-to/games.md)."
 
 
 def has_picture(family: Family) -> bool:

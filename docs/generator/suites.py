@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from families import families
 from stale import stale
 
-from turngym.benchmarks.suites import SUITES, Suite
+import turngym  # noqa: F401  (registers the environments)
+from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry
 from turngym.storage.files import write_atomic
 
 PAGE = Path(__file__).resolve().parents[1] / "reference" / "suites.md"
@@ -21,19 +23,27 @@ is shown here, and `turngym leaderboard` ranks the results ([how](../start/leade
 
 def section(suite: Suite) -> str:
     """Return the section of a suite."""
-    rows = [f"| `{entry.label}` | {entry.count} |" for entry in suite.entries]
+    rows = [f"| {_linked(entry)} | {entry.count} |" for entry in suite.entries]
     parts = [
         f"## {suite.name}",
-        f"{suite.description} Version {suite.version}, metric `{suite.metric}`.",
+        f"Version {suite.version}, metric `{suite.metric}`.",
         "\n".join(["| environment and options | episodes |", "| --- | --- |", *rows]),
         suite.protocol,
     ]
     return "\n\n".join(filter(None, parts))
 
 
+def _linked(entry: SuiteEntry) -> str:
+    """Return the environment of an entry with its options, as a link to its page."""
+    pages = {env_id: family.slug for family in families() for env_id in family.playable()}
+    return f"[`{entry.label}`](../environments/{pages[entry.env_id]}.md)"
+
+
 def page() -> str:
     """Return the page."""
-    return "\n\n".join([_INTRO, *(section(suite) for suite in SUITES.values())]) + "\n"
+    rows = [f"| [{name}](#{name}) | {suite.description} |" for name, suite in SUITES.items()]
+    table = "\n".join(["| suite | |", "| --- | --- |", *rows])
+    return "\n\n".join([_INTRO, table, *(section(suite) for suite in SUITES.values())]) + "\n"
 
 
 def main(words: list[str]) -> int:

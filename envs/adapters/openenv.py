@@ -59,12 +59,11 @@ class OpenEnv(TextEnv[str]):
         action_field: str = ""
         """Field of an action that takes the text; found in the server's schema unless given."""
         observation_field: str = ""
-        """Field of an observation that is shown; see :func:`~turngym.envs.adapters.openenv_reading.observation_text`
-        for the default."""
+        """Field of an observation that is shown; if empty ``text``, else the only text field, else all fields."""
         reset_options: Mapping[str, Any] | None = None
         """Sent with every reset, JSON values only."""
         solved_above: Annotated[float, between(-1e9, 1e9)] | None = None
-        """See above."""
+        """Last reward above which an episode that ended is a success, if the server does not say; None for never."""
         connect_seconds: Seconds = 30.0
         """Seconds to retry opening a session on a full server."""
         answer_seconds: Seconds = 60.0

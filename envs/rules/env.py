@@ -29,10 +29,12 @@ _NUMBERS = 2**40
 _LONGEST_PROBLEM = 300
 _ALLOWANCE = 6
 """Actions in a level that do not lower its score, in addition to twice the fewest."""
-_ABOUT = """You are not given the rules and the goal of this game: find them out by acting. The board is a grid of
-symbols; one of them covers another, which is named below the board. What symbols mean, what buttons do, and what solves
-a level differ from game to game. All levels of a game have the same rules, and later ones have more in them. Solve all
-levels in {turns} turns, with few actions; {restart} begins a level again, and its actions still count."""
+_ABOUT = (
+    "You are not given the rules and the goal of this game: find them out by acting. The board is a grid of symbols; "
+    "one of them covers another, which is named below the board. What symbols mean, what buttons do, and what solves a "
+    "level differ from game to game. All levels of a game have the same rules, and later ones have more in them. Solve "
+    "all levels in {turns} turns, with few actions; {restart} begins a level again, and its actions still count."
+)
 _RULES = _ABOUT + "\nAnswer with the name of one button, or {restart}."
 _SCHEMA = {"type": "object", "properties": {"button": {"type": "string"}}, "required": ["button"]}
 TOOLS = {_PRESS: Tool(_PRESS, f"Press a button, or {RESTART}.", {**_SCHEMA, "additionalProperties": False}, str)}
@@ -48,10 +50,10 @@ class RulesGame(TextEnv[str]):
     cells that fall in, dials that turn the meaning of the buttons, blocks to push, hazards that restart the level).
     Later levels have more of it. Symbols, names of buttons, and the side from which the board is seen are drawn too.
 
-    An episode is solved if all levels are. With ``reward="sparse"`` that gives 1; with ``reward="dense"`` each level
-    gives its part, and so do items taken and lamps lit, which says something about the goal. The score is the mean over
-    the levels, where level ``k`` counts ``k`` times, of ``min(1, (2 * fewest + 6) / actions) ** 2``, with the
-    fewest actions that solve the level; 0 for those not solved. The expert knows the rules and takes the fewest.
+    An episode is solved if all levels are. A solved episode gives 1 with ``reward="sparse"``; with ``reward="dense"``
+    each level gives its part, and so do items taken and lamps lit, which tells something about the goal. The score is
+    the mean over the levels, where level ``k`` counts ``k`` times, of ``min(1, (2 * fewest + 6) / actions) ** 2``, with
+    the fewest actions that solve the level; 0 for those not solved. The expert knows the rules and takes the fewest.
 
     >>> env = RulesGame(difficulty=1)
     >>> observation, info = env.reset(seed=0)

@@ -68,7 +68,7 @@ class Service(TextEnv[str]):
         customers: Annotated[int, between(1, 50)] = 4
         """Number of customers in the records."""
         wishes: Annotated[int, between(1, 3)] = 2
-        """Most wishes of a caller, not counting what is wanted instead of one."""
+        """Maximum number of wishes of a caller, without those that replace a refused one."""
         acts: Literal["shown", "hidden"] = "shown"
         """``"shown"`` if the acts of the caller follow the words, as in ``inform(zip=48213)``, or only the words."""
         strict_tools: bool = False

@@ -58,7 +58,7 @@ class EvaluationConfig(Options):
 class TrainConfig(Options):
     """A training run; the defaults are the preset ``quickstart``, for the embedded model.
 
-    Use ``with_preset`` of ``turngym.trainers.settings.presets`` for other models.
+    Use ``--preset`` for other models; in Python, ``with_preset`` of ``turngym.trainers.settings.presets``.
 
     Args:
         env: Id of the environment, or of a multi-agent game, which is trained by self-play.

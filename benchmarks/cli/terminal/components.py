@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import inspect
 import re
@@ -138,11 +139,18 @@ def players() -> list[Row]:
             for name, place in game_class(game).players.items():
                 owners.setdefault(name, {})[game] = place
     own = [
-        _row(name, f"Plays {', '.join(places)}.", "", (), next(iter(places.values())))
+        _row(name, f"{_about_player(places)} Plays {', '.join(places)}.".strip(), "", (), next(iter(places.values())))
         for name, places in owners.items()
         if name not in PLAYERS
     ]
     return sorted(_registered(PLAYERS) + own, key=lambda row: str(row["name"]))
+
+
+def _about_player(places: Mapping[str, str]) -> str:
+    """Return what a player does; nothing where players of different games share its name."""
+    place, *others = dict.fromkeys(places.values())
+    module, _, attribute = place.partition(":")
+    return "" if others else _summary(getattr(importlib.import_module(module), attribute))
 
 
 def reward_models() -> list[Row]:
