@@ -30,6 +30,12 @@ _MEANINGS = {form: move for move in MOVES for form in (move, f"go {move}", f"mov
 }
 
 
+def _cell(grid: Grid, row: int, column: int) -> int:
+    if not (type(row) is type(column) is int and 0 <= row < len(grid.rows) and 0 <= column < grid.width):
+        raise ValueError(f"the cell {row}, {column}")
+    return row * grid.width + column
+
+
 class PathFinding(Game):
     """Multi-agent path finding on a grid: all seats move at once, without collisions, each to its own goal.
 
@@ -145,19 +151,17 @@ class PathFinding(Game):
             rows = tuple(options["map"])
             require_grid(rows)
             grid = Grid(rows)
-            starts, goals = [
-                tuple([int(row) * grid.width + int(column) for row, column in options[key]]) for key in _FIXED[1:]
-            ]
+            starts, goals = [tuple([_cell(grid, *place) for place in options[key]]) for key in _FIXED[1:]]
             ends = len(set(goals)) == len(goals) or self.options.on_target == "finish"
             is_fit = len(set(starts)) == len(starts) == len(goals) == self.num_seats and ends
-            inside = all(0 <= row < len(rows) and 0 <= column < grid.width
-                         for key in _FIXED[1:] for row, column in options[key])  # fmt: skip
-            if not (is_fit and inside and {*starts, *goals} <= set(grid.free)):
+            is_there = self.options.on_target == "restart" and any(map(int.__eq__, starts, goals))
+            if is_there or not (is_fit and {*starts, *goals} <= set(grid.free)):
                 raise ValueError("starts and goals")
         except (KeyError, TypeError, ValueError) as error:
             raise ConfigError(
                 f"{self.name} takes map, starts and goals together: rows of . and #, and [row, column] of a free cell "
-                f"for each of {self.num_seats} seats, each another one; got {dict(options)!s:.120}."
+                f"for each of {self.num_seats} seats, each another one, in restart not at its goal; got "
+                f"{dict(options)!s:.120}."
             ) from error
         return Problem(grid, starts, goals, self.options.on_target == "finish")
 

@@ -16,6 +16,8 @@ Layout: TypeAlias = Literal["random", "maze", "rooms"]
 ROOM = 3
 """Rows and columns of a room."""
 _DRAWS = 200
+_MOST_PLANNED = 3_000
+"""Cells of all grids that are planned on before there is an error: a second's work."""
 
 
 def scattered(generator: np.random.Generator, size: int, density: float) -> Grid:
@@ -76,11 +78,12 @@ def draw_problem(
     vanish: bool = False,
     most_steps: int = 64,
 ) -> Problem | None:
-    """Return a random problem that prioritised planning solves in time; None after many draws without one.
+    """Return a random problem that prioritised planning solves in time; None after many draws or plans without one.
 
     Starts are different cells, goals too, and no agent starts at its goal. All are in the largest connected part, which
     has at least four cells for each agent.
     """
+    planned = 0
     for _ in range(_DRAWS):
         grid = LAYOUTS[layout](generator, size, density)
         part = largest_part(grid)
@@ -89,8 +92,13 @@ def draw_problem(
         starts, goals = [[part[place] for place in generator.permutation(len(part))[:agents].tolist()] for _ in "ab"]
         if any(start == goal for start, goal in zip(starts, goals, strict=True)):
             continue
+        if any(distances(grid, goal)[start] > most_steps for start, goal in zip(starts, goals, strict=True)):
+            continue  # no plan is shorter
         problem = Problem(grid, tuple(starts), tuple(goals), vanish)
         plan = prioritized(problem)
         if plan is not None and costs(plan)[1] <= most_steps:
             return problem
+        planned += grid.size
+        if planned > _MOST_PLANNED:
+            return None
     return None

@@ -120,6 +120,8 @@ def test_a_seat_that_forfeits_stays_and_the_others_continue() -> None:
         {**BAY, "starts": [[1, 0], [1, 0]]},
         {**BAY, "goals": [[0, 0], [1, 1]]},
         {**BAY, "goals": [[1, -1], [1, 1]]},
+        {**BAY, "goals": [[0, float("inf")], [1, 1]]},
+        {**BAY, "goals": [[1, 1.5], [1, 0]]},
         {**BAY, "goals": 7},
         {**BAY, "map": ["." * 4000] * 4000},
     ],
@@ -128,6 +130,13 @@ def test_impossible_grids_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="takes map, starts and goals together") as caught:
         game(wrong)
     assert len(str(caught.value)) < 400
+
+
+def test_a_seat_that_starts_at_its_goal_is_refused_where_goals_are_counted() -> None:
+    there = {**BAY, "goals": BAY["starts"]}
+    assert game(there).game.score(0) == 1
+    with pytest.raises(ConfigError, match="in restart not at its goal"):
+        game(there, on_target="restart")
 
 
 def test_options_that_leave_no_room_are_refused() -> None:

@@ -93,6 +93,12 @@ def test_drawn_problems_are_solved_in_time(layout: str, size: int) -> None:
         require_plan(problem, plan)
 
 
+def test_draws_that_are_too_far_apart_are_not_planned() -> None:
+    prioritized.cache_clear()
+    assert draw_problem(np.random.default_rng(3), "random", 16, 0.3, 10, most_steps=1) is None
+    assert prioritized.cache_info().misses == 0
+
+
 @pytest.mark.parametrize(
     ("rule", "here", "wanted", "after"),
     [
