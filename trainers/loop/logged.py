@@ -20,6 +20,7 @@ from turngym.errors import ConfigError
 from turngym.seeding import stream_seed
 from turngym.trainers.core.context import require_turns
 from turngym.trainers.core.wording import counted
+from turngym.trainers.loop.tasks.starts import require_recorded_for
 from turngym.trainers.settings.config import TrainConfig
 
 _PROBES = 8
@@ -71,7 +72,8 @@ def logged_demonstrations(
             "--rollout.prompt.legal-actions, or --warmup.log."
         )
     for each in solved:
-        _require_environment(path, each.environment, config)
+        if each.environment:  # only logs of turngym name theirs
+            require_recorded_for(path, each.environment, config, "imitating")
     form = _form_of(vector, config)
     chosen = enumerate(solved[: config.warmup.demonstrations])
     found = [_demonstration(path, number, each, student, form) for number, each in chosen]
@@ -83,20 +85,6 @@ def logged_demonstrations(
 def _is_example(episode: LoggedEpisode) -> bool:
     is_good = (episode.success or not episode.is_scored) and not episode.fault
     return is_good and bool(episode.turns) and all(turn["action_is_valid"] for turn in episode.turns)
-
-
-def _require_environment(path: Path, environment: Mapping[str, Any], config: TrainConfig) -> None:
-    """Raise if a log names another environment, or a split that evaluations use."""
-    options = environment.get("options")
-    env = environment.get("env", config.env)
-    split = options.get("split", "train") if isinstance(options, Mapping) else "train"
-    if env != config.env:
-        raise ConfigError(f"{path} has episodes of {str(env)[:_SHOWN]}, and the run trains on {config.env}.")
-    if split != "train":
-        raise ConfigError(
-            f"{path} has episodes of the split {str(split)[:_SHOWN]}, and imitating them would spoil evaluations: "
-            "record with --split train."
-        )
 
 
 def _form_of(vector: TextVectorEnv, config: TrainConfig) -> _Form:

@@ -107,6 +107,14 @@ def test_episodes_of_an_evaluation_are_imitated_unless_they_are_of_test_tasks(tm
     assert len(found) == 3 and all(turn.completion == f"<action>{turn.action}</action>" for turn in found[0].turns)
     with pytest.raises(ConfigError, match="of the split test, and imitating them would spoil"):
         demonstrated(config_of(tmp_path / "test"))
+    for settings in ({"env_options": {"max_turns": 9}}, {"wrappers": ("turn_limit",)}):
+        with pytest.raises(ConfigError, match=r"was recorded with (env_options|wrappers) .*, and the run has"):
+            demonstrated(config_of(tmp_path / "train", **settings))
+    about = json.loads((tmp_path / "train" / "config.json").read_text("utf8"))
+    del about["environments"][0]["options"]["split"]
+    (tmp_path / "train" / "config.json").write_text(json.dumps(about), "utf8")
+    with pytest.raises(ConfigError, match="of the split test"):
+        demonstrated(config_of(tmp_path / "train"))
 
 
 def test_logs_that_do_not_fit_are_refused(solved: list[Trajectory], tmp_path: Path) -> None:

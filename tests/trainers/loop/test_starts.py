@@ -188,6 +188,10 @@ def test_each_environment_of_a_mixture_has_its_own_states(base: Path, tmp_path: 
     assert task.metrics()["rollout/recorded_turns"] == task.metrics()["rollout/continued"] + len(found)
     task.save(folder)
     task.resume(folder, model, 0)
+    for broken in ("{", "[]"):
+        (folder.path / "starts.json").write_text(broken, "utf8")
+        with pytest.raises(ConfigError, match=r"starts\.json cannot be read .* put it back, or delete it"):
+            task.resume(folder, model, 0)
     task.close()
 
 

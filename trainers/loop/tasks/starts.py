@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -93,8 +93,17 @@ class Starts:
 def _kept(folder: RunFolder) -> dict[str, Any]:
     """Return what is written down, by environment: several of a mixture may start from states."""
     file = folder.path / _FILE
-    found: dict[str, Any] = json.loads(file.read_text("utf8")) if file.exists() else {}
-    return found
+    try:
+        found = json.loads(file.read_text("utf8")) if file.exists() else {}
+        if isinstance(found, dict):
+            return found
+        problem = "it holds no table"
+    except (OSError, ValueError, RecursionError) as error:
+        problem = str(error)
+    raise ConfigError(
+        f"{file} cannot be read ({problem}): put it back, or delete it to resume without the check that the recordings "
+        "are those that the run began with."
+    )
 
 
 def _states_of(config: TrainConfig) -> tuple[State, ...]:
@@ -105,21 +114,37 @@ def _states_of(config: TrainConfig) -> tuple[State, ...]:
             f"`turngym eval {config.env} --split train --out FOLDER`."
         )
     [(environment, states)] = read.found
-    options = dict(environment["options"])
-    split = options.pop("split", "test")
+    require_recorded_for(config.start, environment, config, "training on")
+    return states
+
+
+def require_recorded_for(name: object, environment: Mapping[str, Any], config: TrainConfig, use: str) -> None:
+    """Raise unless episodes are of a run's own environment and of the split ``train``.
+
+    Args:
+        name: Name of the recording.
+        environment: Description of the environment, as ``config.json`` of an evaluation has it.
+        config: Settings of the run.
+        use: Use of the episodes, such as ``"training on"``.
+
+    Raises:
+        ConfigError: They are of another environment, options or wrappers, or of a split of evaluations.
+    """
+    options, wrappers = environment.get("options"), environment.get("wrappers")
+    theirs = dict(options) if isinstance(options, Mapping) else {}
+    split = theirs.pop("split", "test")
     if split != "train":
         raise ConfigError(
-            f"{config.start} has episodes of the split {split}, and training on them would spoil evaluations: record "
-            f"them with `turngym eval {config.env} --split train --out FOLDER`."
+            f"{name} has episodes of the split {split!s:.80}, and {use} them would spoil evaluations: record them "
+            f"with `turngym eval {config.env} --split train --out FOLDER`."
         )
-    recorded = environment["env"], options, [str(each) for each in environment["wrappers"]]
+    recorded = environment.get("env"), theirs, wrappers
     mine = config.env, json.loads(json.dumps(dict(config.env_options))), list(config.wrappers)
-    for name, theirs, own in zip(("env", "env_options", "wrappers"), recorded, mine, strict=True):
-        if theirs != own:
+    for option, other, own in zip(("env", "env_options", "wrappers"), recorded, mine, strict=True):
+        if other != own:
             raise ConfigError(
-                f"{config.start} was recorded with {name} {theirs!r}, and the run has {own!r}: pass the same."
+                f"{name} was recorded with {option} {other!r:.200}, and the run has {own!r}: pass the same."
             )
-    return states
 
 
 def require_startable(config: TrainConfig, needs: frozenset[Need]) -> None:
