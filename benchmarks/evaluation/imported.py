@@ -38,7 +38,7 @@ def as_folder(path: Path, scored: bool = True) -> Iterator[Path]:
     if scored and not all(episode.is_scored for episode in log.episodes):
         raise ConfigError(f"{path} has episodes without a score, such as plain ATIF: `turngym view` shows them.")
     with tempfile.TemporaryDirectory(prefix="turngym-log-") as folder:
-        target = Path(folder) / (path.stem or "log")
+        target = Path(folder) / (path.resolve().stem or "log")
         try:
             write_log(log, target)
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from turngym.arithmetic import as_float
+from turngym.arithmetic import as_float, is_finite
 from turngym.envs.adapters.borrowed import made_for
 from turngym.envs.adapters.global_random import GlobalRandom
 from turngym.envs.adapters.gymnasium_text import value_text
@@ -277,6 +277,12 @@ class PettingZoo(Game):
                 raise ValueError(f"the move {number!r} is not possible")
             self._move(seat, number)
         totals = [float(one) for one in state["totals"]]
-        if len(totals) != self.num_seats or (self._is_ended and not state["is_ended"]):
+        was_cut = bool(state["is_ended"]) and not self._is_ended  # by a forfeit, after which totals are others
+        if (
+            len(totals) != self.num_seats
+            or not all(map(is_finite, totals))
+            or (self._is_ended and not state["is_ended"])
+            or not (was_cut or totals == self._totals)
+        ):
             raise ValueError("the state is damaged")
         self._totals, self._is_ended = totals, bool(state["is_ended"])

@@ -51,9 +51,10 @@ class RulesGame(TextEnv[str]):
     Later levels have more of it. Symbols, names of buttons, and the side from which the board is seen are drawn too.
 
     An episode is solved if all levels are. A solved episode gives 1 with ``reward="sparse"``; with ``reward="dense"``
-    each level gives its part, and so do items taken and lamps lit, which tells something about the goal. The score is
-    the mean over the levels, where level ``k`` counts ``k`` times, of ``min(1, (2 * fewest + 6) / actions) ** 2``, with
-    the fewest actions that solve the level; 0 for those not solved. The expert knows the rules and takes the fewest.
+    each level gives its part, and so do items taken and lamps lit, which tells something about the goal; what is met at
+    the start gives nothing. The score is the mean over the levels, where level ``k`` counts ``k`` times, of
+    ``min(1, (2 * fewest + 6) / actions) ** 2``, with the fewest actions that solve the level; 0 for those not solved.
+    The expert knows the rules and takes the fewest.
 
     >>> env = RulesGame(difficulty=1)
     >>> observation, info = env.reset(seed=0)
@@ -137,7 +138,9 @@ class RulesGame(TextEnv[str]):
         return Outcome(observation, self._gain(before))
 
     def _level_solved(self, before: float) -> Outcome[str]:
-        self._solved.append((self._actions, len(self._plan)))
+        self._solved.append(
+            (max(self._actions, len(self._plan)), len(self._plan))
+        )  # fewer only after a forged snapshot
         told = f"Level {len(self._solved)} is solved, in {self._actions} actions."
         if len(self._solved) == self._rules.levels:
             sparse = float(self.options.reward == "sparse")
@@ -206,7 +209,7 @@ class RulesGame(TextEnv[str]):
             raise ValueError("the instance is another one")
         if not isinstance(solved, list) or len(solved) > rules.levels or not all(map(_is_count, solved)):
             raise ValueError(f"the solved levels {solved!r}")
-        if type(actions) is not int or actions < 0:
+        if type(actions) is not int or not 0 <= actions < _NUMBERS:
             raise ValueError(f"the number of actions {actions!r}")
         self._open(number, rules)
         self._solved = [(each[0], each[1]) for each in solved]

@@ -92,6 +92,13 @@ def read(path: Path) -> Any:
         return load_submission(folder)
 
 
+def test_a_log_may_be_the_folder_above(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "run.json", FOREIGN)
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    assert len(read(Path("..")).transcripts) == 1
+
+
 def test_a_trajectory_of_another_agent_is_shown_turn_by_turn(tmp_path: Path) -> None:
     [transcript] = read(write(tmp_path / "run.json", FOREIGN)).transcripts
     first, second = transcript["turns"]

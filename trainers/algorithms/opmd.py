@@ -37,6 +37,7 @@ class OPMDConfig(OutcomeConfig):
         super().__post_init__()
         one_of("baseline", self.baseline, get_args(_Baseline))
         within("tau", self.tau, 1e-9)
+        within("shift", self.shift, -1e9, 1e9)
 
 
 def soft_means(returns: Tensor, groups: Tensor, tau: float) -> Tensor:

@@ -38,7 +38,7 @@ class PFPPOConfig:
     def __post_init__(self) -> None:
         one_of("filter", self.filter, get_args(_Filter))
         one_of("among", self.among, get_args(_Among))
-        within("power", self.power, 0)
+        within("power", self.power, 0, 10)
 
 
 def filter_weights(returns: Tensor, config: PFPPOConfig) -> Tensor:

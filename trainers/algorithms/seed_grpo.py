@@ -42,7 +42,7 @@ class SEEDGRPOConfig(OutcomeConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        within("alpha", self.alpha, 0)
+        within("alpha", self.alpha, 0, 100)
         one_of("shape", self.shape, get_args(_Shape))
         one_of("likelihood", self.likelihood, get_args(_Likelihood))
 

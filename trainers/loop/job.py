@@ -25,6 +25,7 @@ from turngym.trainers.loop.bars import Bars
 from turngym.trainers.loop.checkpoints.checkpoint import all_checkpoints
 from turngym.trainers.loop.checkpoints.exporting import base_of_run, write_adapters
 from turngym.trainers.loop.control import ControlArm, is_done
+from turngym.trainers.loop.logged import examples_of
 from turngym.trainers.loop.sampling.samplers import RolloutSampler, SamplerSetup, own_network, rollouts_of
 from turngym.trainers.loop.setup import (
     build_algorithm,
@@ -123,6 +124,8 @@ def _begin(config: TrainConfig, run_dir: Path, ranks: Ranks, console: Console, w
     sampler = chosen_sampler(config, algorithm, ranks)
     config = replace(config, rollout=replace(config.rollout, sampler=sampler))
     check_template(config)
+    if log := config.warmup.log:
+        ranks.on_first(lambda: examples_of(Path(log), config))  # before anything is written
     with closing(make_task(config, algorithm, ranks)) as task, folder_of_ranks(ranks, run_dir, config) as folder:
         return _run(_Job(config, folder, task, console, watch, ranks), algorithm, resume=False)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from turngym.agents.core import Request
 from turngym.agents.episodes.turn_writer import TurnWriter
 from turngym.agents.models.agent import ModelAgent
 from turngym.agents.recordings.imports import LoggedEpisode, read_episodes
+from turngym.agents.recordings.imports.atif import CALL
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.envs.tools.tool_schema import CALL_MARK, ToolSet, find_call
 from turngym.envs.vector import TextVectorEnv
@@ -22,6 +24,7 @@ from turngym.trainers.core.context import require_turns
 from turngym.trainers.core.wording import counted
 from turngym.trainers.loop.tasks.starts import require_recorded_for
 from turngym.trainers.settings.config import TrainConfig
+from turngym.wrappers.actions.action_format import FORMATS
 
 _PROBES = 8
 """Instances that show the rules and the first legal actions of an environment."""
@@ -60,6 +63,25 @@ def logged_demonstrations(
     Raises:
         ConfigError: The log cannot be read, has no solved episode, or does not fit the environment's prompts.
     """
+    solved = examples_of(path, config)
+    form = _form_of(vector, config)
+    chosen = enumerate(solved[: config.warmup.demonstrations])
+    found = [_demonstration(path, number, each, student, form) for number, each in chosen]
+    require_turns(found)
+    _require_legal(path, found, form, config.env)
+    return found
+
+
+def examples_of(path: Path, config: TrainConfig) -> list[LoggedEpisode]:
+    """Return the episodes of a log that can be imitated: those that are solved, or all where it has no scores.
+
+    Args:
+        path: Log of another suite, or folder of ``turngym eval``.
+        config: Settings of the run.
+
+    Raises:
+        ConfigError: The log cannot be read, has no such episode, or is of another environment.
+    """
     episodes = read_episodes(path)
     solved = list(filter(_is_example, episodes))
     if not solved:
@@ -74,12 +96,7 @@ def logged_demonstrations(
     for each in solved:
         if each.environment:  # only logs of turngym name theirs
             require_recorded_for(path, each.environment, config, "imitating")
-    form = _form_of(vector, config)
-    chosen = enumerate(solved[: config.warmup.demonstrations])
-    found = [_demonstration(path, number, each, student, form) for number, each in chosen]
-    require_turns(found)
-    _require_legal(path, found, form, config.env)
-    return found
+    return solved
 
 
 def _is_example(episode: LoggedEpisode) -> bool:
@@ -113,7 +130,8 @@ def _demonstration(path: Path, number: int, episode: LoggedEpisode, student: Mod
         if rules and not position:
             seen = seen.removeprefix(rules).lstrip("\n")
         request = Request(0, number, position, seen, {}, rules, finds_action=form.finds_action, tools=form.tools)
-        action = _action(f"{path}, task {episode.task[:_SHOWN]}, turn {position + 1}", turn, request, student)
+        place = f"{path}, task {episode.task[:_SHOWN]}, turn {position + 1}"
+        action = _action(place, turn, request, student)
         decision = student.follow(request, action, str(turn["completion"]))
         if decision.fault:
             raise ConfigError(f"{path}: {decision.fault}")
@@ -129,36 +147,52 @@ def _demonstration(path: Path, number: int, episode: LoggedEpisode, student: Mod
 
 
 def _action(place: str, turn: Mapping[str, Any], request: Request, student: ModelAgent) -> str:
-    """Return the action of a turn: of its own, of its calls of tools, or in its answer.
+    """Return the action of a turn: the recorded one, that of its call of a tool, or that in its answer.
 
     Raises:
         ConfigError: There is none in the run's format, or a tool is called that the environment lacks.
     """
     action, completion = str(turn["action"]), str(turn["completion"])
     if action.startswith(CALL_MARK):
-        known = [str(tool["name"]) for tool in request.tools.tools] if request.tools else []
-        try:
-            name = str(json.loads(find_call(action) or "")["name"])
-        except (ValueError, KeyError, TypeError, RecursionError):
-            name = action[:_SHOWN]
-        if name not in known:
-            there = ", ".join(known) or "no tools"
-            raise ConfigError(
-                f"{place}: calls the tool {name[:_SHOWN]!r}, and the environment has {there}: the log does not fit it."
-            )
-        if action.count(CALL_MARK) > 1:
-            raise ConfigError(f"{place}: several calls in one turn, of which environments make the first alone.")
-        return action
+        return _called(place, action, request.tools)
     if action != completion:
         return action
     form = student.format_of(request)
     found = form.read(completion, student.thinking)
     if found is None:
         raise ConfigError(
-            f"{place}: no action in the format {form.name!r} is in the answer {completion[:_SHOWN]!r}: pass the "
-            "--rollout.format that the log was written in, or another log."
+            f"{place}: no action in the format {form.name!r} is in the answer {completion[:_SHOWN]!r}: pass "
+            f"{_fitting_format(completion, student)}, or another log."
         )
     return found
+
+
+def _called(place: str, action: str, tools: ToolSet | None) -> str:
+    """Return a call as the action, or the argument of a call of ``act``, which stands for any action."""
+    known = [str(tool["name"]) for tool in tools.tools] if tools else []
+    name, arguments = action[:_SHOWN], None
+    with suppress(ValueError, KeyError, TypeError, RecursionError):
+        call = json.loads(find_call(action) or "")
+        name, arguments = str(call["name"]), call.get("arguments")
+    acted = arguments.get("action") if name == CALL and isinstance(arguments, dict) and len(arguments) == 1 else None
+    is_action = name not in known and isinstance(acted, str)
+    if name not in known and not is_action:
+        there = ", ".join(known) or "no tools"
+        raise ConfigError(
+            f"{place}: calls the tool {name[:_SHOWN]!r}, and the environment has {there}: the log does not fit it."
+        )
+    if action.count(CALL_MARK) > 1:
+        raise ConfigError(f"{place}: several calls in one turn, of which environments make the first alone.")
+    return str(acted) if is_action else action
+
+
+def _fitting_format(completion: str, student: ModelAgent) -> str:
+    """Return the option with a format that has a possible action in an answer, or without one where none has."""
+    for name, form in FORMATS.items():
+        action = form.read(completion, student.thinking)
+        if action and "\n" not in action and len(action) <= _SHOWN:
+            return f"--rollout.format {name}, which reads it as {action[:_SHOWN]!r}"
+    return "the --rollout.format that the log was written in"
 
 
 def _require_legal(path: Path, found: list[Trajectory], form: _Form, env: str) -> None:

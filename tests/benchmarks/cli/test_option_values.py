@@ -76,6 +76,7 @@ ACCEPTED: Mapping[tuple[str, str], tuple[str, frozenset[str]]] = {
     ("train", "rollout.served.python"): ("this one", frozenset([""])),
     ("train", "rollout.ray.address"): ("a cluster of one's own", frozenset([""])),
     ("train", "start"): ("resets", frozenset([""])),
+    ("train", "warmup.log"): ("demonstrations of the solver", frozenset([""])),
     ("train", "agent.command"): ("the built-in agent", frozenset([""])),
     ("train", "agent.package"): ("none", frozenset([""])),
     ("train", "agent.python"): ("this one", frozenset([""])),

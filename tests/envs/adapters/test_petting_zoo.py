@@ -103,6 +103,16 @@ def test_agents_of_a_parallel_environment_leave_and_snapshots_replay(own: str) -
     assert started(fresh, 5).views[0].anchor == started(made(own, setting={"rounds": 4}), 5).views[0].anchor
 
 
+@pytest.mark.parametrize("totals", [[5.0, 0.0, 0.0], [float("nan"), 0.0, 0.0]])
+def test_sums_that_the_moves_do_not_give_are_refused(totals: list[float], own: str) -> None:
+    game = made(own)
+    started(game, 0)
+    state = game.state()
+    assert isinstance(state, dict)
+    with pytest.raises(ValueError, match="damaged"):
+        made(own).load(state | {"totals": totals})
+
+
 def test_a_forfeit_is_below_every_sum(own: str) -> None:
     table = started(made(own), 0)
     for _ in range(2):

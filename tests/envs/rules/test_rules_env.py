@@ -109,7 +109,14 @@ def test_snapshots_continue_equally_from_every_turn() -> None:
     "damage",
     [
         *({"number": -1}, {"number": 0}, {"solved": [[0, 0]]}, {"solved": 3}, {"solved": [[1, 1]] * 9}),
-        *({"actions": -1}, {"actions": "1"}, {"state": [0, 0, 0]}, {"state": [10**9, 0, 0, 0]}, {"state": 0}),
+        *(
+            {"actions": -1},
+            {"actions": 2**70},
+            {"actions": "1"},
+            {"state": [0, 0, 0]},
+            {"state": [10**9, 0, 0, 0]},
+            {"state": 0},
+        ),
         *({"state": [0, 1, 0, 0]}, {"state": [0, 0, 2**60, 0]}, {"state": [0, 0, 0, 9]}, {"state": [True, 0, 0, 0]}),
     ],
 )
@@ -121,6 +128,21 @@ def test_damaged_snapshots_are_refused(damage: dict[str, Any]) -> None:
     content["state"] |= damage
     with pytest.raises(ConfigError, match="damaged"):
         env.restore(json.dumps(content).encode())
+    assert env.snapshot() == saved
+
+
+def test_a_snapshot_with_forged_actions_leaves_snapshots_that_restore() -> None:
+    env = RulesGame(difficulty=1)
+    env.reset(seed=0)
+    for _ in range(3):
+        env.step(env.expert_action())
+    content = json.loads(env.snapshot())
+    content["state"]["actions"] = 0
+    env.restore(json.dumps(content).encode())
+    while not json.loads(env.snapshot())["state"]["solved"]:
+        env.step(env.expert_action())
+    saved = env.snapshot()
+    env.restore(saved)
     assert env.snapshot() == saved
 
 

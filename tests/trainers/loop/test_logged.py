@@ -9,7 +9,7 @@ import pytest
 from small import small_model
 
 from turngym.agents.prompt_text import PromptConfig
-from turngym.agents.trajectory import Trajectory
+from turngym.agents.trajectory import Trajectory, Turn
 from turngym.benchmarks import evaluate
 from turngym.errors import ConfigError
 from turngym.trainers.loop.setup import build_algorithm
@@ -93,6 +93,39 @@ def test_trajectories_of_atif_become_the_demonstrations_of_the_policy(solved: li
     found = demonstrated(config_of(calls))
     assert [t.turns[0].action for t in found] == [t.turns[0].action for t in solved]
     assert all(turn.completion.startswith("Hm.") for t in found for turn in t.turns), "reasoning is imitated too"
+
+
+def acting(turn: Turn, **more: Any) -> dict[str, Any]:
+    call = {"tool_call_id": "a", "function_name": "act", "arguments": {"action": turn.action, **more}}
+    return {"message": "", "tool_calls": [call]}
+
+
+def test_a_call_of_act_stands_for_any_action(solved: list[Trajectory], tmp_path: Path) -> None:
+    log = as_atif(tmp_path / "calls", solved, acting)
+    assert tokens(demonstrated(config_of(log))) == tokens(solved) != []
+    log = as_atif(tmp_path / "two", solved, lambda turn: acting(turn, why="it is near"))
+    with pytest.raises(ConfigError, match="calls the tool 'act', and the environment has no tools"):
+        demonstrated(config_of(log))
+
+
+@pytest.mark.parametrize(
+    ("name", "written"), [("plain", "{}"), ("boxed", "So \\boxed{{{}}}."), ("json", '{{"action": "{}"}}')]
+)
+def test_the_format_that_finds_an_action_is_named(
+    name: str, written: str, solved: list[Trajectory], tmp_path: Path
+) -> None:
+    log = as_atif(tmp_path / "log", solved, lambda turn: {"message": written.format(turn.action)})
+    first = solved[0].turns[0].action
+    with pytest.raises(ConfigError, match=f"pass --rollout.format {name}, which reads it as '{first}', or another log"):
+        demonstrated(config_of(log))
+
+
+def test_the_log_on_the_page_is_a_demonstration(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "logs.md").read_text("utf8")
+    (tmp_path / "own.json").write_text(page.partition('title="own.json"\n')[2].partition("```")[0], "utf8")
+    config = config_of(tmp_path / "own.json", env="turngym/GuessTheNumber-v0")
+    [found] = demonstrated(config)
+    assert [turn.action for turn in found.turns] == ["50", "75"] and found.turns[1].observation == "higher"
 
 
 def test_the_solved_samples_of_an_inspect_log_become_demonstrations(solved: list[Trajectory], tmp_path: Path) -> None:

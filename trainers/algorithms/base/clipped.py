@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -48,13 +49,17 @@ def one_of(setting: str, value: str, alternatives: tuple[str, ...]) -> None:
 
 
 def within(setting: str, value: float, low: float, high: float = float("inf")) -> None:
-    """Raise if a setting is outside of ``[low, high]``.
+    """Raise if a setting is outside of ``[low, high]``, or infinite.
 
     Raises:
         ConfigError: It is outside, or nan.
     """
-    if not low <= value <= high:
-        limits = f"at least {low:g}" if high == float("inf") else f"from {low:g} to {high:g}"
+    if not low <= value <= high or math.isinf(value):
+        limits = (
+            f"at least {low:g}" + " and finite" * math.isinf(value)
+            if high == float("inf")
+            else f"from {low:g} to {high:g}"
+        )
         raise ConfigError(f"{setting} must be {limits}, got {value}.")
 
 
