@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
@@ -29,13 +30,13 @@ class Walker(Player):
         grid = Grid(tuple([row.replace("?", ".") for row in sight.rows]))
         return grid.move(sight.here, self.target(sight, grid))
 
+    @abstractmethod
     def target(self, sight: Sight, grid: Grid) -> int:
         """Return the cell to go to."""
-        raise NotImplementedError
 
 
 class Greedy(Walker):
-    """Goes along a shortest way to its goal, whoever stands there, and so waits where it is blocked."""
+    """Follows a shortest path to its goal, and waits where another player blocks it."""
 
     name = "greedy"
 
