@@ -106,14 +106,16 @@ def _is_example(episode: LoggedEpisode) -> bool:
 
 def _form_of(vector: TextVectorEnv, config: TrainConfig) -> _Form:
     count = min(_PROBES, vector.num_envs)
-    seeds = [stream_seed("logged", config.seed, slot) % 2**31 for slot in range(vector.num_envs)]
-    mask = np.arange(vector.num_envs) < count
-    observations, infos = vector.reset(seed=seeds, options={"reset_mask": mask})
-    if isinstance(observations, dict):
-        raise ConfigError(f"observations of {config.env} have images, which logs lack: leave out --warmup.log.")
-    slots = list(range(count))
-    rules = {str(each) for each in vector.call("instructions", indices=slots)}
-    legal = [frozenset(infos.rows[slot].get("legal_actions", ())) for slot in slots]
+    slots, mask = list(range(count)), np.arange(vector.num_envs) < count
+    rules, legal = set[str](), list[frozenset[str]]()
+    while len(legal) < _PROBES:  # a few slots show a few instances at a time
+        numbers = range(len(legal), len(legal) + vector.num_envs)
+        seeds = [stream_seed("logged", config.seed, number) % 2**31 for number in numbers]
+        observations, infos = vector.reset(seed=seeds, options={"reset_mask": mask})
+        if isinstance(observations, dict):
+            raise ConfigError(f"observations of {config.env} have images, which logs lack: leave out --warmup.log.")
+        rules |= {str(each) for each in vector.call("instructions", indices=slots)}
+        legal += [frozenset(infos.rows[slot].get("legal_actions", ())) for slot in slots]
     return _Form(
         rules.pop() if len(rules) == 1 else "",
         all(vector.call("finds_action", indices=slots)),

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,17 @@ def test_trajectories_of_atif_become_the_demonstrations_of_the_policy(solved: li
     found = demonstrated(config_of(calls))
     assert [t.turns[0].action for t in found] == [t.turns[0].action for t in solved]
     assert all(turn.completion.startswith("Hm.") for t in found for turn in t.turns), "reasoning is imitated too"
+
+
+@pytest.mark.parametrize("action", ["up", "down", "left", "right"])
+def test_one_slot_shows_first_actions_of_several_instances(
+    action: str, solved: list[Trajectory], tmp_path: Path
+) -> None:
+    """An action that is illegal at the start of one instance may be the first one of a log."""
+    log = as_atif(tmp_path / "log", solved[:1], lambda turn: {"message": f"<action>{action}</action>"})
+    config = config_of(log)
+    alone = replace(config, rollout=replace(config.rollout, num_envs=1))
+    assert demonstrated(alone)[0].turns[0].action == action
 
 
 def acting(turn: Turn, **more: Any) -> dict[str, Any]:
