@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from turngym.errors import ConfigError, nearest
 from turngym.lazy import Tensor, torch
 from turngym.trainers import functional as F
 from turngym.trainers.algorithms import ALGORITHMS
@@ -40,12 +39,13 @@ class HierarchicalGRPO(OutcomeMethod[HierarchicalGRPOConfig]):
         """Roles are compared apart."""
         return True
 
-    def credit(self, table: TurnTable) -> Credit:
-        """Assign each token its episode's return less the mean of those that it is compared with.
+    @property
+    def named_roles(self) -> tuple[str, ...]:
+        """Roles that are compared within their game."""
+        return tuple([name.strip() for name in self.config.within_game.split(",") if name.strip()])
 
-        Raises:
-            ConfigError: No episode of the batch has a role that the settings name.
-        """
+    def credit(self, table: TurnTable) -> Credit:
+        """Assign each token its episode's return less the mean of those that it is compared with."""
         roles = table.role[table.turn == 0]
         inside = self._inside(table)[roles]
         where = torch.where(inside, games_of(table), table.episode_group)
@@ -61,9 +61,6 @@ class HierarchicalGRPO(OutcomeMethod[HierarchicalGRPOConfig]):
 
     def _inside(self, table: TurnTable) -> Tensor:
         """Return which of the table's roles are compared within a game."""
-        names = [name.rpartition("/")[2] for name in table.role_names]
-        chosen = [name.strip() for name in self.config.within_game.split(",") if name.strip()]
-        for name in chosen:
-            if name not in names and names:
-                raise ConfigError(f"hierarchical_grpo compares {name!r}, the role of no seat. {nearest(name, names)}")
-        return torch.tensor([name in chosen for name in names], dtype=torch.bool)
+        return torch.tensor(
+            [name.rpartition("/")[2] in self.named_roles for name in table.role_names], dtype=torch.bool
+        )

@@ -277,6 +277,11 @@ class Algorithm(ABC, Generic[ConfigT]):
         return False
 
     @property
+    def named_roles(self) -> tuple[str, ...]:
+        """Roles of a game, or seats where it has none, that the settings name."""
+        return ()
+
+    @property
     def reference_every(self) -> int:
         """Iterations after which the reference policy becomes a copy of the policy; 0 keeps the first one."""
         return 0

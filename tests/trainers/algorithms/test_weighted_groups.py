@@ -129,5 +129,5 @@ def test_hierarchical_grpo_compares_solvers_of_one_game_and_proposers_of_the_gro
     close(by_episode(inside, episodes), [-0.2, 0.5, -0.5, 0.2, 0, 0, 0, -1.5, 1.5])
     over = build("hierarchical_grpo")
     close(by_episode(over, episodes), [-0.2, 0.25, -0.75, 0.2, 0.25, 0.25, 0, -1.5, 1.5])
-    with pytest.raises(ConfigError, match=r"compares 'sovler', the role of no seat\. Did you mean"):
-        build("hierarchical_grpo", {"hierarchical_grpo": {"within_game": "sovler"}}).credit(turn_table(episodes))
+    proposers = [each for each in episodes if each.role == "proposer"]
+    close(by_episode(inside, proposers), [-0.2, 0.2, 0])  # a batch may lack a role of the game

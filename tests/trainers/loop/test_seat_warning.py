@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from turngym.agents.models.embedded import EmbeddedConfig
+from turngym.errors import UnknownName
 from turngym.terminal.console import Console
 from turngym.trainers.algorithms import ALGORITHMS, build
 from turngym.trainers.core.algorithm import Need
@@ -64,6 +65,26 @@ def test_methods_that_compare_groups_warn_and_others_do_not(name: str) -> None:
 )
 def test_only_groups_with_both_sides_of_a_game_mix_seats(env: str, opponents: tuple[str, ...], warns: bool) -> None:
     assert bool(warning_of("grpo", env, opponents)) == warns
+
+
+@pytest.mark.parametrize(
+    ("env", "role", "message"),
+    [
+        ("turngym/Werewolf-v0", "werewolfs", r"compares 'werewolfs', the role of no seat\. Did you mean 'werewolf'"),
+        ("turngym/KuhnPoker-v0", "solver", r"the role of no seat\. Known: player_0, player_1"),
+        ("turngym/GuessTheNumber-v0", "solver", "one agent: leave the role out"),
+    ],
+)
+def test_roles_that_no_seat_has_are_refused_before_anything_is_played(env: str, role: str, message: str) -> None:
+    def options(name: str) -> dict[str, dict[str, object]]:
+        return {"hierarchical_grpo": {"within_game": name}}
+
+    config = replace(SMALL, env=env, algorithm="hierarchical_grpo+epo", algorithm_options=options(role))
+    with pytest.raises(UnknownName, match=message):
+        make_task(config, build_algorithm(config))
+    known = {"turngym/Werewolf-v0": "werewolf, seer", "turngym/KuhnPoker-v0": "player_1"}.get(env, "")
+    config = replace(config, algorithm_options=options(known))
+    make_task(config, build_algorithm(config)).close()
 
 
 def test_a_reward_model_does_not_hide_it() -> None:

@@ -90,6 +90,11 @@ class Modifier(PolicyMethod[ConfigT]):
         return self.base.compares_same_seat
 
     @property
+    def named_roles(self) -> tuple[str, ...]:
+        """Roles that the settings of the base method name."""
+        return self.base.named_roles
+
+    @property
     def reference_every(self) -> int:
         """Loss of the base method."""
         return self.base.reference_every

@@ -12,7 +12,7 @@ from turngym.trainers.engine.ranks import SINGLE, Ranks
 from turngym.trainers.loop.asynchronous.task import AsyncTask
 from turngym.trainers.loop.rollout_workers.task import RayTask
 from turngym.trainers.loop.tasks.first_plays import FirstPlays
-from turngym.trainers.loop.tasks.game_task import GameTask
+from turngym.trainers.loop.tasks.game_task import GameTask, require_roles
 from turngym.trainers.loop.tasks.mixture_task import MixtureTask, require_mixable
 from turngym.trainers.loop.tasks.rewarded_task import RewardedTask
 from turngym.trainers.loop.tasks.starts import require_startable
@@ -34,6 +34,8 @@ def make_task(config: TrainConfig, algorithm: Algorithm[Any] | None = None, rank
         ConfigError: A setting is wrong.
         CheckpointError: The folder of a reward model holds none.
     """
+    if algorithm is not None and not config.agent.is_used:
+        require_roles(config, algorithm)
     if config.reward_model:
         model = make_reward_model(config.reward_model)  # a wrong one raises before anything is played
         return RewardedTask(_shared(config, algorithm, ranks), model, config.seed)

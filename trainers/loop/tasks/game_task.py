@@ -12,8 +12,10 @@ from turngym.agents.models.agent import ModelAgent
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import Trajectory
 from turngym.envs.multiagent.game import Game
+from turngym.envs.multiagent.hosted import begin_game
 from turngym.envs.multiagent.players import make_player
-from turngym.envs.multiagent.registration import make_game
+from turngym.envs.multiagent.registration import is_game, make_game
+from turngym.envs.multiagent.table import Table
 from turngym.errors import ConfigError, UnknownName, nearest
 from turngym.seeding import stream, stream_seed
 from turngym.trainers.core.algorithm import Algorithm, Need
@@ -33,6 +35,8 @@ from turngym.trainers.settings.config import TrainConfig
 from turngym.wrappers.actions.action_format import action_format
 
 _TEXT_GAMES = 200
+_DEALS = 20
+"""Deals whose roles are looked at: a game may draw which of them take part."""
 _TABLE_OPTIONS = ("retries", "invalid_penalty")
 
 
@@ -40,6 +44,31 @@ def rules_of(config: TrainConfig) -> Game:
     """Return the rules of the game of a run."""
     of_game = {key: value for key, value in config.env_options.items() if key not in _TABLE_OPTIONS}
     return make_game(config.env, **of_game)
+
+
+def require_roles(config: TrainConfig, algorithm: Algorithm[Any]) -> None:
+    """Raise unless every role that the settings of a method name is one of the games of a run.
+
+    Raises:
+        UnknownName: A game has no such role.
+    """
+    if not algorithm.named_roles:
+        return
+    games = [rules_of(member.config) for member in config.members if is_game(member.config.env)]
+    known = {name for game in games for name in _roles_of(game)}
+    for name in algorithm.named_roles:
+        if name not in known:
+            there = nearest(name, known) if known else "Its environments have one agent: leave the role out."
+            raise UnknownName(f"{config.algorithm} compares {name!r}, the role of no seat. {there}")
+
+
+def _roles_of(game: Game) -> set[str]:
+    """Return the roles of some deals, or the names of seats where they have none."""
+    found = set()
+    for seed in range(_DEALS):
+        begin_game(Table(game), seed)
+        found |= {game.role(seat) or game.seats[seat] for seat in game.everyone}
+    return found
 
 
 def require_player(name: str, game: Game) -> None:
