@@ -325,13 +325,13 @@ def _own(cls: type[Options]) -> list[str]:
     return [name for name in inspect.get_annotations(cls) if name in kinds(cls)]
 
 
-def attribute_docs(cls: type[Options]) -> dict[str, str]:
+def attribute_docs(cls: type[Any]) -> dict[str, str]:
     """Return the text below each field of a class and its bases; it reads the source, so only for docs and help."""
     found: dict[str, str] = {}
-    for base in reversed(cls.__mro__[:-2]):
+    for base in reversed(cls.__mro__[:-1]):
         try:
             source = inspect.getsource(base)
-        except OSError:  # the source is not installed
+        except (OSError, TypeError):  # the source is not installed, or no Python
             continue
         body = ast.parse(textwrap.dedent(source)).body[0].body  # type: ignore[attr-defined]  # a class
         for line, after in pairwise(body):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import re
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,7 @@ from turngym.benchmarks.cli.terminal.components import KINDS, Row, absent_packag
 from turngym.benchmarks.cli.terminal.listing import (
     Page,
     print_all,
+    print_component,
     print_kind,
     print_page,
     print_suite,
@@ -52,13 +54,14 @@ class Arguments:
     """List environments by family, and the other components.
 
     With the id of an environment, such as ``turngym list turngym/Sokoban-v0``, show its rules, its options with their
-    defaults, and the start of an episode; with the name of a suite, its environments, metric and protocol.
+    defaults, and the start of an episode; with the name of a suite, its environments, metric and protocol; with that
+    of a training method, its settings.
 
     Args:
         kind: Kind to list in full, or an environment or game: its id, `module:Class` or `path/to/file.py:Class`; or a
-            suite. The kinds are environments, games, algorithms, agents, styles, verifiers, suites, wrappers, players,
-            reward_models and plugins.
-        json: Print the list, the options of the environment, or the suite, as JSON.
+            suite, a training method or another component. The kinds are environments, games, algorithms, agents,
+            styles, verifiers, suites, wrappers, players, reward_models and plugins.
+        json: Print it as JSON.
     """
 
     kind: Positional[Kind | str] = "all"
@@ -153,8 +156,9 @@ def _show(name: str, as_json: bool) -> None:
     """Print the page of a suite, environment or game."""
     load_plugins()
     suite = find_suite(name)
-    if suite is None:
-        _require_env(name)
+    if suite is None and (kind := _kind_of(name)):
+        _show_component(kind, name, as_json)
+        return
     if as_json:
         print_json({name: options_of(name) if suite is None else suite_fields(suite)})
     elif suite is None:
@@ -163,8 +167,8 @@ def _show(name: str, as_json: bool) -> None:
         print_suite(suite)
 
 
-def _require_env(name: str) -> None:
-    """Refuse a name that is neither a kind nor an environment, with the nearest one.
+def _kind_of(name: str) -> str:
+    """Return the kind of a component that is no environment or game; empty for these.
 
     Raises:
         UnknownName: It is none of them.
@@ -172,13 +176,35 @@ def _require_env(name: str) -> None:
     """
     from turngym.envs.multiagent.registration import GAMES
 
-    load_plugins()
     if name in GAMES:
-        return
+        return ""
     try:
         require_text_env(find_env(name, KINDS, "environment or kind of component"))
+        return ""
     except UnknownName:
-        for kind, rows in KINDS.items():
-            if any(row["name"] == name for row in rows()):
-                raise UnknownName(f"{name!r} is one of the {kind}: `turngym list {kind}` describes them.") from None
+        kinds = (kind for kind, rows in KINDS.items() if any(row["name"] == name for row in rows()))
+        if kind := next(kinds, ""):
+            return kind
         raise
+
+
+def _show_component(kind: str, name: str, as_json: bool) -> None:
+    """Print what is known of a component, and the settings of a training method."""
+    row = next(row for row in KINDS[kind]() if row["name"] == name)
+    settings = _settings(name) if kind == "algorithms" else []
+    if as_json:
+        print_json({name: row | {"kind": kind, "settings": settings}})
+    else:
+        print_component(kind, row, settings)
+
+
+def _settings(method: str) -> list[Row]:
+    """Return the settings of a training method: name, default and meaning."""
+    from turngym.trainers.algorithms import parts
+
+    (*_, (_, config)) = parts(method)
+    texts = attribute_docs(config)
+    return [
+        {"name": f"{method}.{each.name}", "value": "", "default": repr(each.default), "meaning": texts.get(each.name)}
+        for each in dataclasses.fields(config)
+    ]

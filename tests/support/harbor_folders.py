@@ -83,7 +83,8 @@ GOOD: Mapping[str, dict[str, str]] = {
     | {"steps/one/workdir/setup.sh": "echo one > hint.txt\n", "steps/one/solution/solve.sh": "cp hint.txt answer.txt\n"}
     | {"tests/test.sh": "exit 1\n", "tests/other.sh": "true\n"},
     "separate": task(
-        f'artifacts = ["/app/answer.txt"]\n{SEPARATE}collect = ["cp answer.txt /logs/artifacts/copy.txt"]\n',
+        f'artifacts = ["/app/answer.txt"]\n{SEPARATE}'
+        'collect = [{command = "cp answer.txt /logs/artifacts/copy.txt"}]\n',
         tests="cmp /logs/artifacts/copy.txt answer.txt && " + CHECK.format(text="hello", logs=LOGS),
     ),
     "separate-table": task('artifacts = [{source = "/app/answer.txt"}]\n[verifier.environment]\nmemory_mb = 512\n'),

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turngym.arithmetic import float_sum
-from turngym.errors import ConfigError, nearest
+from turngym.errors import ConfigError
 from turngym.options import OptionError
 
 if TYPE_CHECKING:
@@ -109,8 +109,8 @@ def require_mixture(envs: Sequence[str], weights: Sequence[float], per_env: Mapp
             if not any(f"{name}.".startswith(f"{allowed}.") for allowed in OF_AN_ENVIRONMENT):
                 raise OptionError(
                     "per_env",
-                    f"cannot set {name} for {label}: it is the same for all environments of a run. Others may differ: "
-                    f"{', '.join(OF_AN_ENVIRONMENT)}. {nearest(name, OF_AN_ENVIRONMENT)}".rstrip(),
+                    f"cannot set {name} for {label}: it is the same for all environments of a run. These may differ: "
+                    f"{', '.join(OF_AN_ENVIRONMENT)}.",
                 )
 
 

@@ -232,6 +232,19 @@ def print_suite(suite: Suite) -> None:
     _part(printer, "Next", f"turngym eval {suite.name} --agent random --out results/{suite.name}-random")
 
 
+def print_component(kind: str, row: Mapping[str, Any], settings: Rows) -> None:
+    """Print what is known of a component, with its settings."""
+    printer = _Printer()
+    printer.heading(f"{row['name']}, one of the {kind}")
+    printer.text(row["summary"])
+    facts = {"family": row.get("family", ""), "needs": ", ".join(row.get("needs", ())), "package": _note(row)}
+    printer.lines(columns([(f"{name}:", text, "") for name, text in facts.items() if text], printer.width))
+    if kind == "algorithms":
+        _part(printer, "Settings (--NAME VALUE after turngym train)", "")
+        printer.lines(columns([_option(each) for each in settings], printer.width))
+        _part(printer, "Next", f"turngym train --algorithm {row['name']}")
+
+
 def _part(printer: _Printer, heading: str, text: str) -> None:
     printer.lines([""])
     printer.heading(heading)

@@ -269,9 +269,11 @@ def _verifier(table: _Table, box: BoxSettings) -> VerifierSettings:
 
 
 def _command(found: Any, place: str) -> str:
-    command = found.get("command") if isinstance(found, dict) else found
+    command = found.get("command") if isinstance(found, dict) else None
     if not isinstance(command, str) or not command or len(command) > 10_000 or "\0" in command:
-        raise ConfigError(f"collect in {place} must be a list of commands, got {str(found)[:60]!r}.")
+        raise ConfigError(
+            f'collect in {place} must be a list of tables such as {{command = "cp a b"}}, got {str(found)[:60]!r}.'
+        )
     return command
 
 

@@ -104,13 +104,21 @@ def test_an_environment_that_cannot_be_made_shows_its_options_and_the_reason(
         ("sokoban", "no environment or kind of component named 'sokoban'. Did you mean 'turngym/Sokoban-v0'?"),
         ("turngym/KuhnPokr-v0", "Did you mean 'turngym/KuhnPoker"),
         ("algorithm", "Did you mean 'algorithms'?"),
-        ("grpo", "'grpo' is one of the algorithms: `turngym list algorithms` describes them."),
         ("CartPole-v1", "CartPole-v1 is no text environment of turngym"),
     ],
 )
 def test_unknown_names_get_a_suggestion(name: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", name]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_training_method_is_shown_with_all_its_settings(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = listed(["grpo"], capsys, 110)
+    assert lines[0] == "grpo, one of the algorithms" and lines[-1] == "  turngym train --algorithm grpo"
+    assert "  grpo.kl_coef=0.04                Weight of the KL to the reference policy; above 0" in "\n".join(lines)
+    assert "  grpo.clip_low=0.2                Clip range below a ratio of 1." in lines, "inherited settings too"
+    assert main(["list", "reflexion", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["reflexion"]["kind"] == "styles"
 
 
 def test_a_suite_is_shown_with_what_it_holds(capsys: pytest.CaptureFixture[str]) -> None:

@@ -201,7 +201,9 @@ def test_what_cannot_start_from_recorded_states_is_refused(base: Path, tmp_path:
     refused: dict[str, TrainConfig] = {
         "has episodes of the split test, and training on them": config_of(f"{tmp_path / 'test'}@1"),
         "was recorded with env 'turngym/FrozenLake-v0'": config_of(start, env="turngym/NumberLine-v0"),
-        "was recorded with env_options {'max_turns': 8}, and the run has {}": config_of(start, env_options={}),
+        "was recorded with env_options {'max_turns': 8}, .*: pass --env-options max_turns=8.": config_of(
+            start, env_options={}
+        ),
         "branches off from whole episodes by itself": config_of(start, algorithm="vine_ppo"),
         "are played from deal to end": config_of(start, env="turngym/KuhnPoker-v0", algorithm="rae"),
         "keep whole episodes": config_of(start, rollout=replace(config_of(start).rollout, journal=True)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -21,6 +22,8 @@ from turngym.trainers.settings.config import TrainConfig
 
 Play: TypeAlias = Callable[[Agent, Sequence[EpisodeSpec]], list[Trajectory]]
 _FILE = "starts.json"
+_LONGEST = 300
+"""Characters of a message that a recording fills."""
 
 
 class Starts:
@@ -143,8 +146,18 @@ def require_recorded_for(name: object, environment: Mapping[str, Any], config: T
     for option, other, own in zip(("env", "env_options", "wrappers"), recorded, mine, strict=True):
         if other != own:
             raise ConfigError(
-                f"{name} was recorded with {option} {other!r:.200}, and the run has {own!r}: pass the same."
+                f"{name} was recorded with {option} {other!r:.200}, and the run has {own!r}: {_way_out(option, other)}."
             )
+
+
+def _way_out(option: str, recorded: object) -> str:
+    """Return the option of the command that gives a run what a recording had."""
+    if isinstance(recorded, Mapping) and recorded:
+        pairs = [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in recorded.items()]
+        return f"pass --env-options {shlex.join(pairs)}"[:_LONGEST]
+    if isinstance(recorded, list) and recorded:
+        return f"pass {shlex.join(f'--wrapper={each}' for each in recorded)}"[:_LONGEST]
+    return f"pass --env {recorded!s:.200}" if option == "env" else f"leave out {option}"
 
 
 def require_startable(config: TrainConfig, needs: frozenset[Need]) -> None:
