@@ -18,14 +18,14 @@ from typing import Any, TypeAlias
 
 import algorithm_batches
 import torch
+from required import with_required
 from safetensors.torch import save_file
 from small import small_model
 from torch import Tensor, nn
 
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import Trajectory
-from turngym.trainers.algorithms import ALGORITHMS, build
-from turngym.trainers.core.algorithm import Need
+from turngym.trainers.algorithms import ALGORITHMS
 from turngym.trainers.core.update_config import UpdateConfig
 from turngym.trainers.engine.ranks import Ranks
 from turngym.trainers.engine.ranks.launch import launched
@@ -123,12 +123,7 @@ def _changed(play: Callable[..., list[Trajectory]], change: Change) -> Callable[
 
 def config_of(method: str) -> TrainConfig:
     """Settings of a method's run."""
-    config = replace(CONFIG, algorithm=method, algorithm_options=OPTIONS.get(method, {}))
-    if Need.TEACHER_LOGPROBS in build(method).needs:
-        config = replace(config, teacher="ema", teacher_prompt=("hint=player 2 3",))
-    if Need.JOINT_VIEWS in build(method).needs:
-        config = replace(config, env="turngym/KuhnPoker-v0", env_options={})
-    return config
+    return with_required(replace(CONFIG, algorithm=method, algorithm_options=OPTIONS.get(method, {})))
 
 
 def train(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from algorithm_batches import METHODS
+from required import with_required
 from small import small_model
 
 from turngym.agents.models.loading import set_format
@@ -71,12 +72,7 @@ def names(found: Iterable[dict[str, Any]]) -> set[str]:
 
 
 def config_of(algorithm: str) -> TrainConfig:
-    config = replace(TINY, algorithm=algorithm, algorithm_options=OPTIONS.get(algorithm, {}))
-    if Need.TEACHER_LOGPROBS in build(algorithm).needs:
-        return replace(config, teacher="ema", teacher_prompt=("hint=player 2 3",))
-    if Need.JOINT_VIEWS in build(algorithm).needs:
-        return replace(config, env="turngym/KuhnPoker-v0", env_options={})
-    return config
+    return with_required(replace(TINY, algorithm=algorithm, algorithm_options=OPTIONS.get(algorithm, {})))
 
 
 def of_page(algorithm: str) -> set[str]:

@@ -25,8 +25,6 @@ from turngym.agents.players.random import RandomAgent
 from turngym.agents.players.transformers import transformers_agent
 from turngym.agents.prompting.prompts import PromptBuilder
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
-from turngym.envs.multiagent.game import Game
-from turngym.envs.multiagent.registration import game_class, is_game
 from turngym.envs.tools.questions.reading import read_set
 from turngym.envs.vector import TextVectorEnv, make_vec
 from turngym.envs.vector.backends.remote.ray_session import import_ray
@@ -37,13 +35,14 @@ from turngym.trainers.core.algorithm import Algorithm, Need
 from turngym.trainers.engine.adapters import add_adapters
 from turngym.trainers.engine.layouts.pictures import layout_for
 from turngym.trainers.engine.learner import Learner
-from turngym.trainers.engine.lessons import lessons_of, piece_of
+from turngym.trainers.engine.lessons import lessons_of
 from turngym.trainers.engine.optimizer import eight_bit_adamw
 from turngym.trainers.engine.ranks import SINGLE, Ranks
 from turngym.trainers.engine.ranks.launch import rank_device
 from turngym.trainers.engine.ranks.sharded import Sharded
 from turngym.trainers.engine.ranks.spread import Replicated, Spread
-from turngym.trainers.engine.teachers import OWN_TEACHERS, Teaching, require_teacher
+from turngym.trainers.engine.teachers import OWN_TEACHERS, Teaching
+from turngym.trainers.loop.requirements import require_kind, require_own_teacher
 from turngym.trainers.loop.sft import SupervisedLearner
 from turngym.trainers.loop.tasks.shared_play import slots_of
 from turngym.trainers.settings.config import EMBEDDED, TrainConfig
@@ -98,57 +97,15 @@ def build_algorithm(config: TrainConfig) -> Algorithm[object]:
     """
     algorithm = build(config.algorithm, config.algorithm_options)
     check_group_size(algorithm, config.rollout.group_size)
-    _check_teacher(config, algorithm)
+    require_own_teacher(config, algorithm)
     for member in config.members:
-        _check_kind(member.config, algorithm)
+        require_kind(member.config, algorithm)
     if Need.SAMPLED_ENTROPIES in algorithm.needs and config.rollout.sampler not in ("auto", "transformers"):
         raise ConfigError(
             f"{config.algorithm} reads the entropy of what is sampled from, which {config.rollout.sampler} does not "
             "tell. Pass --rollout.sampler transformers."
         )
     return algorithm
-
-
-def _check_kind(config: TrainConfig, algorithm: Algorithm[object]) -> None:
-    """Raise if a method does not fit the kind of an environment."""
-    if Need.SNAPSHOTS in algorithm.needs and is_game(config.env):
-        raise ConfigError(
-            f"{config.algorithm} branches from the middle of episodes, and games between seats such as {config.env} "
-            "are played from deal to end. Take a method without snapshots, such as grpo or mappo, or an environment "
-            "with one agent."
-        )
-    if Need.SITUATIONS in algorithm.needs and not _has_speech(config.env):
-        raise ConfigError(
-            f"{config.algorithm} trains what players say to each other, and nobody speaks in {config.env}: train on a "
-            "game of talk such as turngym/Werewolf-v0, or take another method."
-        )
-    if Need.JOINT_VIEWS in algorithm.needs and not is_game(config.env):
-        raise ConfigError(
-            f"{config.algorithm} needs what all seats of a game know, and {config.env} has one agent: train on a game "
-            "such as turngym/KuhnPoker-v0, or take ppo."
-        )
-
-
-def _has_speech(env: str) -> bool:
-    """Return whether an environment is a game whose seats say something that others read."""
-    return is_game(env) and game_class(env).is_speech is not Game.is_speech
-
-
-def _check_teacher(config: TrainConfig, algorithm: Algorithm[object]) -> None:
-    """Raise before anything is played if a method lacks its teacher, or has one that it does not use."""
-    if Need.TEACHER_LOGPROBS in algorithm.needs:
-        require_teacher(config.algorithm, config.teacher or None)
-    elif config.teacher:
-        raise ConfigError(
-            f"{config.algorithm} does not learn from a teacher: leave out --teacher, or take a method or modifier that "
-            f"does, such as --algorithm opd or --algorithm {config.algorithm}+opd_advantage."
-        )
-    for piece in config.teacher_prompt:
-        piece_of(piece)
-    if "sibling" in config.teacher_prompt and config.rollout.group_size < 2:
-        raise ConfigError(
-            "--teacher-prompt sibling shows another episode of the group: pass --rollout.group-size 2 or more."
-        )
 
 
 def _teaching(config: TrainConfig, model: LanguageModel, ranks: Ranks) -> Teaching | None:

@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 import torch
 from algorithm_batches import OF_EACH_BASE
+from required import with_required
 from small import small_model
 
 from turngym.agents.models.generate import generate
 from turngym.agents.models.loading import set_format
 from turngym.agents.sampling import Sampling, turn_uniforms
 from turngym.agents.trajectory import Trajectory
-from turngym.trainers.algorithms import build
-from turngym.trainers.core.algorithm import Need
 from turngym.trainers.core.rows import Read, Row
 from turngym.trainers.engine.learner import UpdateConfig
 from turngym.trainers.engine.policy_statistics import gap_figures
@@ -46,9 +45,7 @@ MEAN, P99, RATIO = 0.06, 0.4, 2.0
 
 
 def trainer_of(algorithm: str, folder: Path) -> Trainer:
-    config = replace(TINY, algorithm=algorithm, algorithm_options=OPTIONS.get(algorithm, {}))
-    if Need.TEACHER_LOGPROBS in build(algorithm).needs:
-        config = replace(config, teacher="ema", teacher_prompt=("hint=player 2 3",))
+    config = with_required(replace(TINY, algorithm=algorithm, algorithm_options=OPTIONS.get(algorithm, {})))
     method, model = build_algorithm(config), small_model()
     set_format(model.network, torch.bfloat16)
     learner = build_learner(config, model, method)

@@ -6,14 +6,18 @@ from dataclasses import replace
 import pytest
 import torch
 from layout_batches import exact_norms, wide_model
+from required import with_required
 from torch import Tensor
 
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
+from turngym.errors import ConfigError
 from turngym.trainers.algorithms import build
 from turngym.trainers.core.algorithm import Need
 from turngym.trainers.core.update_config import LayoutName
 from turngym.trainers.engine.prepared import PreparedBatch, prepare
+from turngym.trainers.loop.setup import build_algorithm
+from turngym.trainers.settings.config import TrainConfig
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -107,3 +111,10 @@ def test_a_method_that_does_not_ask_reads_sampled_tokens_alone(model: LanguageMo
     for inputs in batch.micro_batches():
         assert inputs.observed is None and "observation" not in inputs.weights
         assert inputs.logprobs.shape[1] == int(inputs.action_mask.sum(-1).max())
+
+
+def test_prompts_that_add_nothing_are_refused_before_anything_is_played() -> None:
+    config = TrainConfig(algorithm="grpo+echo")
+    with pytest.raises(ConfigError, match=r"pass --rollout\.prompt\.mode conversation"):
+        build_algorithm(config)
+    assert Need.OBSERVATIONS in build_algorithm(with_required(config)).needs

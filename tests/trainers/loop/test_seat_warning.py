@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from required import with_required
 
 from turngym.agents.models.embedded import EmbeddedConfig
 from turngym.errors import UnknownName
@@ -34,8 +35,7 @@ def warning_of(name: str, env: str = SMALL.env, opponents: tuple[str, ...] = ("s
     config = replace(
         SMALL, env=env, algorithm=name, self_play=SelfPlayConfig(opponents=opponents), reward_model=reward_model
     )
-    if Need.TEACHER_LOGPROBS in build(name).needs:
-        config = replace(config, teacher="base")
+    config = with_required(config)
     algorithm = build_algorithm(config)
     task = make_task(config, algorithm)
     try:
