@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import sys
@@ -73,9 +74,24 @@ def _declared_in(path: str, section: str) -> Iterator[tuple[str, str]]:
 def entries(group: str) -> list[Entry]:
     """Return the entry points of a group, sorted, and an entry for every package whose own cannot be read.
 
+    They are read again once a folder of ``sys.path`` has changed.
+
     Args:
         group: The group.
     """
+    return list(_entries(group, tuple((folder, _changed(folder)) for folder in sys.path)))
+
+
+def _changed(folder: str) -> tuple[int, int]:
+    try:
+        found = os.stat(folder or ".")
+    except (OSError, ValueError):
+        return 0, 0
+    return found.st_ino, found.st_mtime_ns
+
+
+@functools.lru_cache(maxsize=8)
+def _entries(group: str, places: tuple[tuple[str, tuple[int, int]], ...]) -> list[Entry]:
     found: list[Entry] = []
     counts: Counter[str] = Counter()
     for each in sorted(_read(group), key=lambda each: each[:3]):

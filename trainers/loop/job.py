@@ -219,8 +219,7 @@ class _Job:
 
     def write_up(self, finished: bool) -> tuple[str, str]:
         """Write curve and report, and return where the report is, with the explanation of the run."""
-        write_curve(self.folder)
-        report = write_report(self.folder)
+        report = write_report(self.folder, curve=write_curve(self.folder))
         if finished:
             (self.folder.path / "done").touch()
         return str(report), explanation(read_run(self.folder))

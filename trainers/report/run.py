@@ -22,7 +22,7 @@ from turngym.types import StrPath
 __all__ = ["headline", "write_report"]
 
 
-def write_report(folder: RunFolder, target: StrPath | None = None) -> Path:
+def write_report(folder: RunFolder, target: StrPath | None = None, curve: Path | None = None) -> Path:
     """Write the report: what the run shows in words, tables, the learning curve, and trajectories to read.
 
     It is always written; what the folder lacks, or holds damaged, is named on the page.
@@ -30,8 +30,12 @@ def write_report(folder: RunFolder, target: StrPath | None = None) -> Path:
     Args:
         folder: The run.
         target: The file; ``report.html`` in the folder unless given.
+        curve: The image of the learning curve, where :func:`turngym.trainers.report.curve.write_curve` has drawn it.
     """
     run = read_run(folder)
     file = Path(target) if target is not None else folder.path / "report.html"
-    write_atomic(file, page(run, curve_picture(run) if run.metrics or run.evaluations else None))
+    picture = None
+    if run.metrics or run.evaluations:
+        picture = curve.read_bytes() if curve else curve_picture(run)
+    write_atomic(file, page(run, picture))
     return file
