@@ -9,6 +9,8 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import warm
+
 
 class Ended(NamedTuple):
     """A rank that has ended: its exit status and what it wrote."""
@@ -25,39 +27,6 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def start(words: Sequence[str], size: int = 2, **variables: str) -> list[subprocess.Popen[str]]:
-    """Start ``python WORDS`` once for each rank."""
-    common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(size)}
-    found = []
-    for rank in range(size):
-        mine = {"RANK": str(rank), "LOCAL_RANK": str(rank)}
-        found.append(
-            subprocess.Popen(
-                [sys.executable, *words],
-                env={**os.environ, "OMP_NUM_THREADS": "1", **common, **mine, **variables},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-        )
-    return found
-
-
-def wait(processes: Sequence[subprocess.Popen[str]], timeout: float = 900.0) -> list[Ended]:
-    """Wait until every rank has ended; none is left behind."""
-    found = []
-    try:
-        for process in processes:
-            output, errors = process.communicate(timeout=timeout)
-            found.append(Ended(process.returncode, output, errors))
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-    return found
-
-
 def torchrun(words: Sequence[str], size: int = 2, timeout: float = 900.0, **variables: str) -> Ended:
     """Run ``torchrun WORDS``, which ends all ranks when one has died, and wait for it."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(size), *words]
@@ -67,5 +36,8 @@ def torchrun(words: Sequence[str], size: int = 2, timeout: float = 900.0, **vari
 
 
 def run(words: Sequence[str], size: int = 2, timeout: float = 900.0, **variables: str) -> list[Ended]:
-    """Run ``python WORDS`` once for each rank and wait for all of them."""
-    return wait(start(words, size, **variables), timeout)
+    """Do what ``python WORDS`` does in a process for each rank, and wait for all of them."""
+    common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(size), **variables}
+    envs = [{**os.environ, "RANK": str(rank), "LOCAL_RANK": str(rank), **common} for rank in range(size)]
+    done = warm.run_together([words] * size, envs, timeout=timeout, modules=warm.HEAVY)
+    return [Ended(each.returncode, each.stdout, each.stderr) for each in done]

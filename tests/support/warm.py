@@ -56,33 +56,33 @@ class Server:
         if not self._process.stdin.closed:  # type: ignore[union-attr]
             self._process.communicate(timeout=60)
 
-    def run(self, call: Mapping[str, Any], timeout: float) -> int:
-        """Fork, and return the exit status, or the signal that ended it as a negative number."""
+    def run(self, calls: Sequence[Mapping[str, Any]], timeout: float) -> list[int]:
+        """Fork for each call, and return the exit statuses, or the signals that ended them as negative numbers."""
         requests, answers = self._process.stdin, self._process.stdout
         assert requests is not None and answers is not None
-        requests.write(json.dumps(call) + "\n")
+        requests.write(json.dumps(calls) + "\n")
         requests.flush()
-        pid = int(answers.readline())
-        limit = _Limit(pid, timeout)
+        limit = _Limit(json.loads(answers.readline()), timeout)
         with limit:
-            status, seconds = json.loads(answers.readline())
+            statuses, seconds = json.loads(answers.readline())
         spent[0] += seconds
         if limit.is_over:
-            raise subprocess.TimeoutExpired(list(call["words"]), timeout)
-        return int(status)
+            raise subprocess.TimeoutExpired(list(calls[0]["words"]), timeout)
+        return list(statuses)
 
 
 class _Limit:
-    """End the session of a process that takes too long."""
+    """End the sessions of processes that take too long."""
 
-    def __init__(self, pid: int, timeout: float) -> None:
+    def __init__(self, pids: Sequence[int], timeout: float) -> None:
         self.is_over = False
-        self._pid, self._timer = pid, threading.Timer(timeout, self._end)
+        self._pids, self._timer = pids, threading.Timer(timeout, self._end)
 
     def _end(self) -> None:
         self.is_over = True
-        with suppress(ProcessLookupError):
-            os.killpg(self._pid, signal.SIGKILL)
+        for pid in self._pids:
+            with suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)
 
     def __enter__(self) -> None:
         self._timer.start()
@@ -117,21 +117,44 @@ def run(
     Raises:
         subprocess.TimeoutExpired: It took longer.
     """
+    return run_together([words], [env or os.environ], cwd, typed, timeout, before, modules)[0]
+
+
+def run_together(
+    calls: Sequence[Sequence[str]],
+    envs: Sequence[Mapping[str, str]],
+    cwd: Path | None = None,
+    typed: str | bytes = "",
+    timeout: float = 900,
+    before: tuple[str, ...] = (),
+    modules: tuple[str, ...] | None = None,
+) -> list[subprocess.CompletedProcess[str]]:
+    """Do what several ``python WORDS`` do at the same time, each with its variables; the rest is as for :func:`run`."""
     if modules is None:
-        modules = HEAVY if "train" in words or any("hf:" in word for word in words) else LIGHT
-    call = {"words": words, "cwd": str(cwd or Path.cwd()), "env": dict(env or os.environ)}
+        needs_model = any("train" in words or any("hf:" in word for word in words) for words in calls)
+        modules = HEAVY if needs_model else LIGHT
     with tempfile.TemporaryDirectory(prefix="warm-") as folder:
-        files = [Path(folder, name) for name in ("in", "out", "err")]
-        files[0].write_bytes(typed.encode() if isinstance(typed, str) else typed)
-        for file in files[1:]:
-            file.touch()
-        if before:  # its user may not be the owner
-            Path(folder).chmod(0o755)
-            for file in files:
-                file.chmod(0o666)
-        status = server(before, modules).run({**call, "files": list(map(str, files))}, timeout)
-        out, err = (file.read_text("utf8") for file in files[1:])
-    return subprocess.CompletedProcess([*before, sys.executable, *words], status, out, err)
+        requests: list[dict[str, Any]] = []
+        for number, (words, env) in enumerate(zip(calls, envs, strict=True)):
+            files = [Path(folder, f"{name}{number}") for name in ("in", "out", "err")]
+            files[0].write_bytes(typed.encode() if isinstance(typed, str) else typed)
+            for file in files[1:]:
+                file.touch()
+            if before:  # its user may not be the owner
+                Path(folder).chmod(0o755)
+                for file in files:
+                    file.chmod(0o666)
+            call = {"words": words, "cwd": str(cwd or Path.cwd()), "env": dict(env), "files": list(map(str, files))}
+            requests.append(call)
+        statuses = server(before, modules).run(requests, timeout)
+        return [
+            subprocess.CompletedProcess(
+                [*before, sys.executable, *call["words"]],
+                status,
+                *(Path(file).read_text("utf8") for file in call["files"][1:]),
+            )
+            for call, status in zip(requests, statuses, strict=True)
+        ]
 
 
 def serve(modules: Sequence[str], requests: IO[str], answers: IO[str]) -> dict[str, Any] | None:
@@ -142,17 +165,20 @@ def serve(modules: Sequence[str], requests: IO[str], answers: IO[str]) -> dict[s
     gc.freeze()
     counted = 0.0
     for line in iter(requests.readline, ""):
-        call: dict[str, Any] = json.loads(line)
-        pid = os.fork()
-        if not pid:
-            requests.close()
-            answers.close()
-            return call
-        print(pid, file=answers, flush=True)
-        _, status, used = os.wait4(pid, 0)
+        pids = []
+        for call in json.loads(line):
+            if not (pid := os.fork()):
+                requests.close()
+                answers.close()
+                return dict(call)
+            pids.append(pid)
+        print(json.dumps(pids), file=answers, flush=True)
+        ended = [os.wait4(pid, 0)[1:] for pid in pids]
         own, counted = time.process_time() - counted, time.process_time()
-        seconds = used.ru_utime + used.ru_stime + own
-        print(json.dumps([os.waitstatus_to_exitcode(status), seconds]), file=answers, flush=True)
+        seconds = own + sum(used.ru_utime + used.ru_stime for _, used in ended)
+        print(
+            json.dumps([[os.waitstatus_to_exitcode(status) for status, _ in ended], seconds]), file=answers, flush=True
+        )
     return None
 
 

@@ -6,13 +6,9 @@ import io
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
 from turngym.agents.intervals import Estimate
@@ -21,6 +17,10 @@ from turngym.errors import ConfigError
 from turngym.storage.files import write_atomic
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.report.findings import RunData, Stage, read_run, success_interval
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # The palette of Okabe and Ito (2008), which people with any colour vision can tell apart; its yellow is too pale.
 BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, BLACK = (
@@ -135,7 +135,7 @@ def write_curve(folder: RunFolder) -> Path:
 
 def curve_picture(run: RunData) -> bytes:
     """Return the learning curve of a run as PNG."""
-    figure = Figure(figsize=SIZE, dpi=PIXELS_PER_INCH, layout="constrained")
+    figure = _empty_figure()
     levels = _levels(run)
     if levels:
         axes, side = figure.subplots(1, 2, sharey=True, width_ratios=(4, 0.55 * len(levels)))
@@ -150,6 +150,13 @@ def curve_picture(run: RunData) -> bytes:
     title = f"{run.config.get('algorithm', 'training')} on {run.config.get('env', 'an unknown environment')}"
     figure.suptitle(_plain(title))
     return _png(figure)
+
+
+def _empty_figure() -> Figure:
+    """Return a figure; importing matplotlib takes a second, which processes that draw nothing save."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=SIZE, dpi=PIXELS_PER_INCH, layout="constrained")
 
 
 def _levels(run: RunData) -> list[tuple[Stage, Estimate]]:
@@ -226,7 +233,7 @@ def write_curves(named: Mapping[str, Sequence[Path]], target: Path, title: str) 
 
 def curves_picture(curves: Mapping[str, Sequence[Sequence[Point]]], title: str) -> bytes:
     """Return the learning curves of several methods as PNG."""
-    figure = Figure(figsize=SIZE, dpi=PIXELS_PER_INCH, layout="constrained")
+    figure = _empty_figure()
     axes = figure.subplots()
     for number, (method, seeds) in enumerate(curves.items()):
         dashes = DASHES[number % len(DASHES)]
@@ -276,6 +283,8 @@ def _say(axes: Axes, sentence: str) -> None:
 
 def _success_axes(axes: Axes, heights: Sequence[float]) -> None:
     """Label the axes; the y axis starts at 0 and contains all data."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
     top = min(1.0, max(0.2, 1.15 * max(heights, default=1.0)))
     axes.set_ylim(0, top * 1.06)
     axes.set_xlim(left=0)
@@ -301,6 +310,8 @@ def _short(value: float) -> str:
 
 
 def _png(figure: Figure) -> bytes:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
     buffer = io.BytesIO()
     FigureCanvasAgg(figure).print_png(buffer)  # type: ignore[no-untyped-call]
     return buffer.getvalue()
