@@ -43,6 +43,7 @@ FAMILIES = (
     "turngym.envs.sql",
     "turngym.envs.ask",
     "turngym.envs.rules",
+    "turngym.envs.apps",
     "turngym.envs.adapters",
 )
 GAME_FAMILIES = (

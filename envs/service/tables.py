@@ -1,4 +1,4 @@
-"""Tables of a service desk in memory: records by id, what changed in them, and the goal that a change makes."""
+"""Tables in memory: records by id, what changed in them, and the goal that a change makes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Rows: TypeAlias = Mapping[str, Mapping[int, Record]]
 
 
 class Tables:
-    """Records that can be replaced and added; the rows given to it stay as they are.
+    """Records that can be replaced, added and removed; the rows given to it stay as they are.
 
     Args:
         rows: Initial content.
@@ -30,6 +30,7 @@ class Tables:
     def __init__(self, rows: Rows) -> None:
         self._start = rows
         self._now = {table: dict(records) for table, records in rows.items()}
+        self._last: dict[str, int] = {}
 
     def get(self, table: str, number: Cell) -> Record | None:
         """Return a record, None if there is none."""
@@ -52,13 +53,18 @@ class Tables:
         return record
 
     def add(self, table: str, **cells: Cell) -> Record:
-        """Add a record with the next id and return it."""
-        number = max(self._now[table], default=0) + 1
+        """Add a record with an id that no other had, and return it."""
+        number = max(self._last.get(table, 0), max(self._now[table], default=0)) + 1
         self._now[table][number] = record = {"id": number, **cells}
         return record
 
+    def remove(self, table: str, number: int) -> None:
+        """Remove a record; its id is not used again."""
+        self._last[table] = max(self._last.get(table, 0), *self._now[table])
+        del self._now[table][number]
+
     def changes(self) -> list[Change]:
-        """Return what differs from the beginning, by table and id."""
+        """Return what differs from the beginning, by table and id; the row is empty where a record is gone."""
         found: list[Change] = []
         for table, now in self._now.items():
             before = self._start[table]
@@ -66,6 +72,8 @@ class Tables:
                 old = before.get(number)
                 if old is not record and old != record:
                     found.append((table, number, tuple(record.values())))
+            if table in self._last:
+                found += [(table, number, ()) for number in before if number not in now]
         return found
 
 
@@ -75,9 +83,15 @@ def world_of(rows: Rows) -> World:
 
 
 def wants_of(rows: Rows, schema: Mapping[str, tuple[str, ...]], changes: list[Change]) -> tuple[Wanted, ...]:
-    """Return the conditions that hold after some changes: one per changed cell, one per new row, whatever its id."""
+    """Return the conditions that hold after some changes.
+
+    One per changed cell, one per record that is gone, and one per new record, whatever its id.
+    """
     found: list[Wanted] = []
     for table, number, row in changes:
+        if not row:
+            found.append(Wanted(table, number, {}))
+            continue
         before, now = rows[table].get(number), dict(zip(schema[table], row[1:], strict=True))
         if before is None:
             found.append(Wanted(table, 0, now))

@@ -31,6 +31,7 @@ SHELVES = {
     "website": "Web sites",
     "service": "Service desks",
     "sql": "Databases",
+    "apps": "Somebody's apps",
     "ask": "Asking",
     "rules": "Hidden rules",
     "web": "Pages in a browser",

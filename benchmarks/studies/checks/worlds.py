@@ -31,6 +31,7 @@ IDS = (
     *("turngym/Sql-v0", "turngym/SqlHard-v0", "turngym/Ask-v0", "turngym/AskHard-v0", "turngym/AskIntent-v0"),
     *("turngym/Repo-v0", "turngym/RepoEasy-v0", "turngym/RepoHard-v0"),
     *("turngym/Rules-v0", "turngym/RulesEasy-v0", "turngym/RulesHard-v0"),
+    *("turngym/Apps-v0", "turngym/AppsEasy-v0", "turngym/AppsHard-v0"),
 )
 COMMANDS = (
     *("ls", "ls -lR /app", "pwd", "cd /app/*", "cd ..", "cat *", "head *", "tail -n 3 *", "wc *", "find . -type f"),
