@@ -27,10 +27,14 @@ NEEDS_PROGRAM = "turngym.envs.tools."
 """Environments that need a program, the sandbox, and no package."""
 
 
+def needs_program(env_id: str) -> bool:
+    return specs()[env_id].entry_point.startswith(NEEDS_PROGRAM)
+
+
 @functools.cache
 def usable(env_id: str) -> bool:
     """Return whether what the environment needs, such as Java, is on this machine."""
-    if not (specs()[env_id].extra or specs()[env_id].entry_point.startswith(NEEDS_PROGRAM)):
+    if not (specs()[env_id].extra or needs_program(env_id)):
         return True
     try:
         env = gymnasium.make(env_id)
@@ -79,10 +83,10 @@ def test_the_check_finds_nothing(kind_id: str) -> None:
 
 
 @pytest.mark.integration
-def test_the_check_finds_nothing_in_other_processes(env_id: str) -> None:
-    """Of presets too, which differ from another id in options alone, but those in this process and one episode."""
-    is_preset = env_id not in kinds()
-    assert not check(env_id, episodes=1 if is_preset else 2, in_process=is_preset).findings
+@pytest.mark.parametrize("name", [env_id for env_id in ALL_IDS if env_id in kinds() or not needs_program(env_id)])
+def test_the_check_finds_nothing_in_other_processes(name: str) -> None:
+    """Of presets too, which differ from another id in options alone, but those in this process; not of a sandbox."""
+    assert not check(needed(name), episodes=1, in_process=name not in kinds()).findings
 
 
 def test_gymnasium_checks_it_without_a_warning(env_id: str) -> None:

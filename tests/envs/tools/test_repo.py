@@ -147,12 +147,12 @@ def test_nothing_in_the_repository_is_the_source_without_the_defect(kind: str) -
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("tools", ["files", "shell"])
 @pytest.mark.parametrize("level", [1, 2, 3])
 @pytest.mark.parametrize("kind", KINDS)
-def test_expert_solves_many_tasks(kind: str, level: int, tools: str) -> None:
+def test_expert_solves_many_tasks(kind: str, level: int) -> None:
+    tools = "files" if (level + list(KINDS).index(kind)) % 2 else "shell"
     env = Repo(kind=kind, level=level, tools=tools, split="test", max_turns=60)
-    assert [expert_success(env, seed) for seed in range(2)] == [1, 1]
+    assert expert_success(env, 0) == 1
     env.close()
 
 

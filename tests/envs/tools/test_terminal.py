@@ -63,9 +63,8 @@ def test_expert_solves_every_family(family: str) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_expert_solves_many_tasks_of_every_family(family: str, level: int) -> None:
     env = Terminal(family=family, level=level, split="test")
-    for seed in range(3):
-        shown, info, _ = solve(env, seed)
-        assert info["success"] == 1, "\n".join(shown)
+    shown, info, _ = solve(env, 0)
+    assert info["success"] == 1, "\n".join(shown)
     env.close()
 
 
