@@ -111,19 +111,22 @@ def snapshot_generator(case: Case) -> Iterator[Finding]:
 def snapshot_exact(case: Case) -> Iterator[Finding]:
     """Restoring continues the episode exactly."""
     for position, episode in enumerate(case.recorded[:2]):
+        _play_to(case.env, episode, 0)
+        take(case.env)
+        following = _next_episode(case.env, episode, episode.actions)
         for turn in _turns(episode):
-            found = list(_branch(case, episode, turn, is_fresh=position == 0))
+            found = list(_branch(case, episode, turn, following, is_fresh=position == 0))
             yield from found
             if found:
                 return  # one example is enough
 
 
-def _branch(case: Case, episode: Episode, turn: int, *, is_fresh: bool) -> Iterator[Finding]:
+def _branch(case: Case, episode: Episode, turn: int, following: list[str], *, is_fresh: bool) -> Iterator[Finding]:
     _play_to(case.env, episode, turn)
     snapshot = take(case.env)
     rest = episode.actions[turn:]
     original = [turn.text for turn in episode.turns[turn + 1 :]]
-    following = _next_episode(case.env, episode, rest)
+    case.env.reset()  # what the snapshot lacks is gone
     copies = [("the same", case.env), ("another", case.kept("second"))]
     if is_fresh and turn == len(episode.actions) // 2:
         copies.append(("a fresh", case.make()))

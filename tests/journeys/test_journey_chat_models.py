@@ -13,6 +13,8 @@ TRAIN: tuple[str, ...] = ("train", "--env", SOKOBAN, "--no-control", "--iteratio
 TRAIN += ("--rollout.group-size", "2", "--rollout.max-new-tokens", "6", "--warmup.demonstrations", "0")
 TRAIN += ("--evaluation.episodes", "2", "--evaluation.every", "0", "--env-options", "max_turns=2")
 
+CUSTOM = ("thinking=strip", "template.enable_thinking=false")
+
 
 def test_play_takes_the_settings_of_prompts(tmp_path: Path) -> None:
     family_folder("gemma", tmp_path / "model")
@@ -23,8 +25,9 @@ def test_play_takes_the_settings_of_prompts(tmp_path: Path) -> None:
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("family", ["qwen", "llama", "gemma", "mistral"])
-@pytest.mark.parametrize("settings", [(), ("thinking=strip", "template.enable_thinking=false")])
+@pytest.mark.parametrize(
+    ("family", "settings"), [("qwen", CUSTOM), ("llama", ()), ("gemma", CUSTOM), ("mistral", ())], ids=str
+)
 def test_a_folder_is_evaluated_trained_and_evaluated_again(
     family: str, settings: tuple[str, ...], tmp_path: Path
 ) -> None:

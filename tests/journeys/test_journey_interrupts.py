@@ -173,7 +173,6 @@ TRAIN = {
 MOMENTS = {
     "warm-up": "train run/config.json 0",
     "rollout": "train run/warmup/done 0",
-    "rollout of a later iteration": "train run/metrics.jsonl 1",
     "between iterations": "dev run/metrics.jsonl 1",
     "last evaluation": "test run/model/turngym.json 0",
 }
