@@ -1,5 +1,6 @@
 """Random batches with awkward shapes in them, for every registered algorithm and for compositions of them."""
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -313,8 +314,16 @@ class Batch:
         return [torch.nonzero(self.table.episode == e).flatten().tolist() for e in range(self.table.num_episodes)]
 
 
-def batch_of(algorithm: Algorithm[Any], trajectories: Sequence[Trajectory], on_policy: bool = False) -> Batch:
-    table = valued(turn_table(trajectories))
+@functools.cache
+def table_of(*fixed: tuple[str, Any], count: int = 12) -> TurnTable:
+    """The table of the episodes with a critic's columns; the same one each time, because credit leaves it as it is."""
+    return valued(turn_table(episodes(**{"count": count, **dict(fixed)})))
+
+
+def batch_of(
+    algorithm: Algorithm[Any], trajectories: Sequence[Trajectory] | None = None, on_policy: bool = False
+) -> Batch:
+    table = table_of() if trajectories is None else valued(turn_table(trajectories))
     credit = algorithm.credit(table)
     generator = torch.Generator().manual_seed(7)
     count = len(table.token_turn)

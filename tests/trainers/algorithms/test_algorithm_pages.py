@@ -130,7 +130,7 @@ def test_the_metrics_and_settings_of_a_page_exist() -> None:
         own = {metric for metric in batch.credit.metrics if "/" not in metric}
         of_base: set[str] = set()
         if isinstance(algorithm, Modifier):
-            of_base = set(properties.batch_of(algorithm.base, properties.episodes()).credit.metrics)
+            of_base = set(properties.batch_of(algorithm.base).credit.metrics)
         assert set(re.findall(r"`credit/(\w+)`", metrics)) == own - of_base
         inputs = batch.inputs(batch.by_turn())
         nothing = {**inputs.weights, "observation": torch.zeros_like(inputs.advantages)}

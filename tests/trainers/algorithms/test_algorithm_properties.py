@@ -26,6 +26,7 @@ from algorithm_batches import (
     made,
     policy_gradient,
     reduced,
+    table_of,
     valued,
 )
 from torch import Tensor
@@ -42,7 +43,7 @@ from turngym.trainers.functional import NORMALISATIONS, loss_weights
 def test_padding_and_the_cut_into_rows_change_nothing(variant: str) -> None:
     """Wider padding full of nan and infinity, and one row an episode instead of one row a turn."""
     algorithm = made(variant)
-    batch = batch_of(algorithm, episodes())
+    batch = batch_of(algorithm)
     expected = everything(algorithm, batch, [batch.inputs(batch.by_turn())])
     for junk in (float("nan"), float("inf"), 1e30):
         wide = batch.inputs(batch.by_episode(), width=40, junk=junk)
@@ -52,7 +53,7 @@ def test_padding_and_the_cut_into_rows_change_nothing(variant: str) -> None:
 @LOSSES
 def test_micro_batches_sum_to_the_batch(variant: str) -> None:
     algorithm = made(variant)
-    batch = batch_of(algorithm, episodes())
+    batch = batch_of(algorithm)
     rows = batch.by_turn()
     expected = everything(algorithm, batch, [batch.inputs(rows)])
     mixed = rows[::2] + rows[1::2]
@@ -67,7 +68,7 @@ LEAVES = ("logprobs", "entropy", "values", "divergence")
 @LOSSES
 def test_tokens_that_the_policy_did_not_sample_get_no_gradient(variant: str) -> None:
     algorithm = made(variant)
-    batch = batch_of(algorithm, episodes())
+    batch = batch_of(algorithm)
     inputs = batch.inputs(batch.by_episode(), width=20, junk=0.7)
     leaves = {name: getattr(inputs, name).detach().requires_grad_() for name in LEAVES}
     inputs = replace(inputs, **leaves)
@@ -84,7 +85,7 @@ def test_zero_advantage_gives_zero_policy_gradient(variant: str) -> None:
     if variant in TAUGHT:
         pytest.skip("its signal is the teacher's, at the policy as it is now")
     algorithm = made(variant)
-    batch = batch_of(algorithm, episodes())
+    batch = batch_of(algorithm)
     batch.credit = replace(batch.credit, advantages=torch.zeros_like(batch.credit.advantages))
     assert not policy_gradient(algorithm, batch).any()
 
@@ -95,7 +96,7 @@ def test_at_ratio_one_it_is_the_plain_policy_gradient(variant: str) -> None:
     if variant in TAUGHT - {"opd"}:
         pytest.skip("its policy loss has another weight")
     algorithm = made(variant)
-    batch = batch_of(algorithm, episodes(), on_policy=True)
+    batch = batch_of(algorithm, on_policy=True)
     normalisation = algorithm.normalisation  # type: ignore[attr-defined]
     plain = -batch.credit.advantages * loss_weights(batch.table, normalisation, batch.credit.masked)
     for name, column in batch.credit.columns.items():
@@ -113,7 +114,7 @@ def test_at_ratio_one_it_is_the_plain_policy_gradient(variant: str) -> None:
 @EVERY
 def test_the_loss_reads_only_what_it_declares_and_logs_what_all_log(variant: str) -> None:
     algorithm = made(variant)
-    batch = batch_of(algorithm, episodes())
+    batch = batch_of(algorithm)
     inputs = batch.inputs(batch.by_turn())
     assert algorithm.normalisations <= set(NORMALISATIONS)
     declared = {name: inputs.weights[name] for name in algorithm.normalisations}
@@ -141,7 +142,7 @@ def all_terms(output: LossOutput) -> list[Term]:
 @LOSSES
 def test_clip_fractions_lie_between_zero_and_one(variant: str) -> None:
     algorithm = made(variant)
-    batch = batch_of(algorithm, episodes())
+    batch = batch_of(algorithm)
     inputs = batch.inputs(batch.by_turn())
     metrics = reduced(inputs, algorithm.loss(inputs).metrics)
     assert 0 <= float(metrics["clip_fraction_lower"]) <= 1
@@ -167,7 +168,7 @@ def test_gradients_pass_through_unchanged_unless_the_method_corrects_them(varian
 def test_permuting_the_episodes_permutes_the_advantages(variant: str) -> None:
     algorithm, trajectories = made(variant), episodes()
     order = torch.randperm(len(trajectories), generator=torch.Generator().manual_seed(3)).tolist()
-    table = valued(turn_table(trajectories))
+    table = table_of()
     credit = algorithm.credit(table)
     assert table.turn_value is not None
     assert table.token_value is not None
@@ -210,7 +211,7 @@ SHAPES: tuple[dict[str, Any], ...] = (
 def test_credit_is_finite_and_covers_the_tokens_of_every_shape_of_batch(variant: str) -> None:
     for shape in SHAPES:
         algorithm = made(variant)
-        table = valued(turn_table(episodes(4, **shape)))
+        table = table_of(("seed", 4), *shape.items())
         credit = algorithm.credit(table)
         assert credit.advantages.shape == table.token_turn.shape, shape
         assert bool(torch.isfinite(credit.advantages).all()), shape
@@ -235,10 +236,10 @@ def test_a_batch_without_tokens_has_a_differentiable_zero_loss(variant: str) -> 
 
 @EVERY
 def test_credit_is_pure(variant: str) -> None:
-    algorithm, table = made(variant), valued(turn_table(episodes()))
+    algorithm, table = made(variant), table_of()
     columns = {name: value.clone() for name, value in vars(table).items() if isinstance(value, Tensor)}
     first = algorithm.credit(table)
-    algorithm.credit(valued(turn_table(episodes(9))))
+    algorithm.credit(table_of(("seed", 9)))
     second = algorithm.credit(table)
     assert torch.equal(first.advantages, second.advantages)
     for name, value in columns.items():
@@ -275,8 +276,8 @@ def test_the_state_survives_json(variant: str) -> None:
     resumed.begin_iteration(3, 10)
     resumed.load_state(state)
     assert resumed.state() == algorithm.state()
-    batch = batch_of(algorithm, episodes())
-    batch_of(resumed, episodes())
+    batch = batch_of(algorithm)
+    batch_of(resumed)
     inputs = batch.inputs(batch.by_turn())
     assert_same(everything(resumed, batch, [inputs]), everything(algorithm, batch, [inputs]))
 
@@ -285,7 +286,7 @@ def test_the_state_survives_json(variant: str) -> None:
 def test_single_precision_gives_single_precision_gradients(variant: str) -> None:
     """The trainer converts every column to the network's precision."""
     algorithm = made(variant)
-    batch = batch_of(algorithm, episodes())
+    batch = batch_of(algorithm)
     inputs = batch.inputs(batch.by_turn())
     single = {
         name: value.detach().float()

@@ -20,7 +20,7 @@ from turngym.trainers.core.algorithm import Algorithm, Need
 from turngym.trainers.core.turn_table import TurnTable, turn_table
 
 torch.set_num_threads(1)
-FEW = settings(max_examples=5, derandomize=True)
+FEW = settings(max_examples=3, derandomize=True)
 
 WHITENED = "advantages are whitened over the batch"
 SUMMED = "the sum of the parts is whitened over the batch"
