@@ -3,11 +3,11 @@
 import contextlib
 import os
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 from string import Template
 
+import page_blocks
 import pytest
 import warm
 from chat_servers import Reply, chat_server
@@ -29,13 +29,12 @@ def name(page: Path) -> str:
 
 
 def run(page: Path, folder: Path, **variables: str) -> None:
-    """Run a page in a separate interpreter, or, where there are only commands, each of them in a fork."""
+    """Run a page in a fork, or, where there are only commands, each of them in one."""
     found, environment = list(code_blocks.blocks(page.read_text("utf8"))), {**os.environ, **variables}
     if any(block.language == "python" and not block.title and not block.reason for block in found):
-        call = [sys.executable, "-W", "error", code_blocks.__file__, str(page)]
-        done = subprocess.run(
-            call, cwd=folder, capture_output=True, text=True, timeout=600, check=False, env=environment
-        )
+        trains = any(each in page.read_text("utf8") for each in ("turngym.train(", "\nturngym train"))
+        modules = warm.HEAVY if trains else warm.LIGHT
+        done = warm.run(page_blocks.__file__, str(page), cwd=folder, env=environment, modules=modules, timeout=600)
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
         return
 
