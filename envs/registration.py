@@ -42,6 +42,7 @@ FAMILIES = (
     "turngym.envs.service",
     "turngym.envs.sql",
     "turngym.envs.ask",
+    "turngym.envs.inventory",
     "turngym.envs.rules",
     "turngym.envs.apps",
     "turngym.envs.adapters",

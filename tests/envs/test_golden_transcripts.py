@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import turngym  # noqa: F401  (registers the environments)
-from turngym.envs import apps, ask, household, rules, search, service, sql, tools, webshop, website
+from turngym.envs import apps, ask, household, inventory, rules, search, service, sql, tools, webshop, website
 from turngym.envs.textgames import SPECS
 from turngym.envs.transcript import replay, reset_text, transcript, turn_text
 from turngym.errors import ConfigError, MissingExtra
@@ -35,6 +35,7 @@ IDS = sorted(env_id for env_id, spec in SPECS.items() if not spec.extra) + sorte
         **ask.SPECS,
         **rules.SPECS,
         **apps.SPECS,
+        **inventory.SPECS,
     }.items()
     if not spec.extra
 )

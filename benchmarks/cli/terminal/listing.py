@@ -34,6 +34,7 @@ SHELVES = {
     "apps": "Somebody's apps",
     "ask": "Asking",
     "rules": "Hidden rules",
+    "inventory": "Inventory",
     "web": "Pages in a browser",
     "desktop": "Desktop",
     "household": "Households",
