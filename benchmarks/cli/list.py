@@ -45,6 +45,7 @@ Kind = Literal[
     "wrappers",
     "players",
     "reward_models",
+    "curricula",
     "plugins",
 ]
 
@@ -60,7 +61,8 @@ class Arguments:
     Args:
         kind: Kind to list in full, or an environment or game: its id, `module:Class` or `path/to/file.py:Class`; or a
             suite, a training method or another component. The kinds are environments, games, algorithms, agents,
-            styles, verifiers, suites, wrappers, players, reward_models and plugins.
+            styles, verifiers, suites, wrappers, players, reward_models,
+            curricula and plugins.
         json: Print it as JSON.
     """
 

@@ -18,6 +18,7 @@ from turngym.envs.tools.sandbox.protocol import SANDBOXES
 from turngym.envs.vector.backends.base import VECTOR_BACKENDS
 from turngym.registry import Registry
 from turngym.trainers.algorithms import ALGORITHMS
+from turngym.trainers.curricula import CURRICULA
 from turngym.trainers.reward_models import REWARD_MODELS
 from turngym.wrappers.wrapping import WRAPPERS
 
@@ -32,6 +33,7 @@ REGISTRIES: list[Registry[Any]] = [
     VECTOR_BACKENDS,
     ALGORITHMS,
     REWARD_MODELS,
+    CURRICULA,
     WRAPPERS,
 ]
 HEAVY = ("torch", "transformers", "playwright", "docker", "ray", "textworld_express", "pettingzoo", "rich", "tyro")

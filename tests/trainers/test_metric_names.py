@@ -36,6 +36,8 @@ OF_RANKS = {"time/communication"}
 """Logged by several ranks: tests/trainers/engine/ranks/test_rank_methods.py."""
 OF_STARTS = {"rollout/continued", "rollout/recorded_turns"}
 """Logged where groups start from recorded states: tests/trainers/loop/test_starts.py."""
+OF_CURRICULA = {name for name in DOCUMENTED if name.startswith("curriculum/")}
+"""Logged where a curriculum chooses tasks: tests/trainers/loop/test_curriculum_task.py."""
 OF_LSPO = {name for name in DOCUMENTED if name.startswith("lspo/")} | {"loss/preferences"}
 """Logged by lspo, in games of talk: tests/trainers/lspo/test_lspo_training.py."""
 TINY = TrainConfig(
@@ -120,7 +122,7 @@ def test_every_documented_name_is_logged_by_one_of_these_runs(tmp_path: Path) ->
     logged = names(record for number, run in enumerate(runs) for record in records(run, tmp_path / str(number)))
     logged |= names(records(replace(TINY, algorithm="grpo"), tmp_path / "float16", torch.float16))
     logged |= ServerPool([PolicyClient("http://127.0.0.1:1")], frozenset(), ServedConfig()).metrics().keys()
-    assert DOCUMENTED.keys() - logged == OF_WORKERS | OF_PROGRAMS | OF_RANKS | OF_LSPO | OF_STARTS
+    assert DOCUMENTED.keys() - logged == OF_WORKERS | OF_PROGRAMS | OF_RANKS | OF_LSPO | OF_STARTS | OF_CURRICULA
 
 
 def test_every_name_has_a_formula() -> None:

@@ -113,6 +113,7 @@ class Trainer:
             self.turns_total, self.seconds_total = int(extra["turns_total"]), float(extra["seconds_total"])
             self._last_record = dict(extra.get("last_record", {}))
             self._settled = self.learner.updates
+            self.ranks.agree(lambda: self.task.restore(dict(extra.get("task", {})), self.iteration))
             self.ranks.agree(lambda: self.task.resume(self.folder, self.model, self.iteration))
         for record in self.ranks.on_first(self._kept_records):
             with suppress(DivergenceError):
@@ -140,7 +141,8 @@ class Trainer:
 
     def _progress(self) -> Progress:
         totals = {"turns_total": self.turns_total, "seconds_total": self.seconds_total}
-        return Progress(self.iteration, self.instances, {**totals, "last_record": self._last_record})
+        extra = {**totals, "last_record": self._last_record, "task": self.task.state(self.iteration)}
+        return Progress(self.iteration, self.instances, extra)
 
     def run(
         self,

@@ -70,6 +70,8 @@ class TrainConfig(Options):
         wrappers: Wrappers, the first innermost, each as in ``history:k=4``.
         start: Recorded states that groups start from: ``FOLDER@TURN`` or ``FOLDER:EPISODE@TURN``, such as
             ``runs/base@50%``; empty to start with resets. Evaluations always start with a reset.
+        curriculum: Choice of the tasks of each iteration by earlier results, with its options: ``pools``,
+            ``pcl:tasks=128``, ``v0`` or ``spo``; empty for a new instance per group.
         algorithm: Name of the algorithm, or ``module:Class`` or ``path/to/file.py:Class``; modifiers are added as in
             ``grpo+epo``.
         algorithm_options: Non-default settings of each part of the algorithm.
@@ -127,6 +129,7 @@ class TrainConfig(Options):
     per_env: Mapping[str, Any] = field(default_factory=dict)
     wrappers: tuple[str, ...] = ()
     start: str = ""
+    curriculum: str = ""
     algorithm: str = "gigpo"
     algorithm_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     reward_model: str = ""

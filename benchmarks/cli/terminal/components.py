@@ -160,6 +160,13 @@ def reward_models() -> list[Row]:
     return _registered(REWARD_MODELS)
 
 
+def curricula() -> list[Row]:
+    """Return what can follow ``--curriculum``."""
+    from turngym.trainers.curricula import CURRICULA
+
+    return _registered(CURRICULA)
+
+
 def plugins() -> list[Row]:
     """Return the plug-ins, those that could not be loaded too."""
     return [
@@ -188,6 +195,7 @@ KINDS: dict[str, Callable[[], list[Row]]] = {
     "wrappers": wrappers,
     "players": players,
     "reward_models": reward_models,
+    "curricula": curricula,
     "plugins": plugins,
 }
 

@@ -81,6 +81,7 @@ ACCEPTED: Mapping[tuple[str, str], tuple[str, frozenset[str]]] = {
     ("train", "agent.package"): ("none", frozenset([""])),
     ("train", "agent.python"): ("this one", frozenset([""])),
     ("train", "agent.tasks"): ("the environment's own tasks", frozenset([""])),
+    ("train", "curriculum"): ("a new instance per group", frozenset([""])),
     ("train", "reward-model"): ("none", frozenset([""])),
     ("train", "teacher"): ("none", frozenset([""])),
     ("train", "rollout.prompt.system"): ("any text", ANY),

@@ -17,7 +17,6 @@ from turngym.trainers.loop.rollout_workers.worker import Answer, Branching, Gath
 from turngym.trainers.loop.tasks.parts import WHOLE, Part
 from turngym.trainers.loop.tasks.task import TaskSource
 from turngym.trainers.loop.tasks.wrapped_task import WrappedTask
-from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.settings.config import TrainConfig
 from turngym.trainers.settings.ray import RayConfig
 
@@ -156,14 +155,6 @@ class RayTask(WrappedTask[TaskSource]):
         """Return the metrics of the workers' tasks, added up, and how many workers were lost."""
         found, self._metrics = self._metrics, {}
         return found
-
-    def save(self, folder: RunFolder) -> None:
-        """Save the task."""
-        self.task.save(folder)
-
-    def resume(self, folder: RunFolder, model: LanguageModel, iteration: int) -> None:
-        """Resume the task."""
-        self.task.resume(folder, model, iteration)
 
     def close(self) -> None:
         """End the workers, and close the task."""

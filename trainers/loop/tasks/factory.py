@@ -11,6 +11,7 @@ from turngym.trainers.core.algorithm import Algorithm, Need
 from turngym.trainers.engine.ranks import SINGLE, Ranks
 from turngym.trainers.loop.asynchronous.task import AsyncTask
 from turngym.trainers.loop.rollout_workers.task import RayTask
+from turngym.trainers.loop.tasks.curriculum_task import CurriculumTask, require_choosable
 from turngym.trainers.loop.tasks.first_plays import FirstPlays
 from turngym.trainers.loop.tasks.game_task import GameTask, require_roles
 from turngym.trainers.loop.tasks.mixture_task import MixtureTask, require_mixable
@@ -30,16 +31,19 @@ def make_task(config: TrainConfig, algorithm: Algorithm[Any] | None = None, rank
         ranks: The ranks that play the episodes of an iteration together.
 
     Raises:
-        UnknownName: There is no such environment or reward model.
+        UnknownName: There is no such environment, curriculum or reward model.
         ConfigError: A setting is wrong.
         CheckpointError: The folder of a reward model holds none.
     """
     if algorithm is not None and not config.agent.is_used:
         require_roles(config, algorithm)
-    if config.reward_model:
-        model = make_reward_model(config.reward_model)  # a wrong one raises before anything is played
-        return RewardedTask(_shared(config, algorithm, ranks), model, config.seed)
-    return _shared(config, algorithm, ranks)
+    if config.curriculum:
+        require_choosable(config)  # before anything is opened
+    model = make_reward_model(config.reward_model) if config.reward_model else None
+    task = _shared(config, algorithm, ranks)
+    if model is not None:
+        task = RewardedTask(task, model, config.seed)
+    return CurriculumTask(config, task) if config.curriculum else task
 
 
 def _shared(config: TrainConfig, algorithm: Algorithm[Any] | None, ranks: Ranks) -> TaskSource:

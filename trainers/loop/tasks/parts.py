@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar
 
 
 class _Grouped(Protocol):
@@ -42,7 +42,7 @@ class Part:
         >>> [list(Part(1, 2).divided(index, 2).slice(range(8))) for index in range(2)]
         [[4, 5], [6, 7]]
         """
-        return Part(self.index * count + index, self.count * count)
+        return replace(self, index=self.index * count + index, count=self.count * count)
 
     def slice(self, items: Sequence[ItemT]) -> Sequence[ItemT]:
         """Return this part of a sequence."""
@@ -72,3 +72,24 @@ class Chosen(Part):
     def slice(self, items: Sequence[ItemT]) -> Sequence[ItemT]:
         """Return these items of a sequence."""
         return [items[position] for position in self.positions]
+
+
+@dataclass(frozen=True)
+class Seeded(Part):
+    """A part of an iteration's groups that are reset with seeds of their own.
+
+    Args:
+        seeds: Seed of each group of the iteration.
+
+    >>> from turngym.agents.episodes.groups import group_specs
+    >>> [spec.seed for spec in Seeded(1, 2, seeds=(5, 6, 7)).of(group_specs(3, 2))]
+    [6, 6, 7, 7]
+    """
+
+    seeds: tuple[int, ...] = ()
+
+    def of(self, specs: Sequence[SpecT]) -> list[SpecT]:
+        """Return the episodes of this part's groups, with their seeds."""
+        seeds = dict(zip(dict.fromkeys(spec.group for spec in specs), self.seeds, strict=True))
+        chosen: list[Any] = super().of(specs)
+        return [replace(spec, seed=seeds[spec.group]) for spec in chosen]

@@ -6,7 +6,6 @@ import math
 import shutil
 from collections import deque
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -92,18 +91,6 @@ class RewardedTask(WrappedTask[TaskSource]):
         """Return metrics of the reward model since the last call."""
         found, self._metrics = {**self._metrics, **self.model.metrics()}, {}
         return {**self.task.metrics(), **{f"reward_model/{name}": value for name, value in found.items()}}
-
-    def sampling_model(self, model: LanguageModel) -> LanguageModel:
-        """Return the model that samples for the task."""
-        return self.task.sampling_model(model)
-
-    def playing(self, folder: RunFolder, model: LanguageModel, iteration: int) -> AbstractContextManager[object]:
-        """Return the context in which the task gathers."""
-        return self.task.playing(folder, model, iteration)
-
-    def trained(self, model: LanguageModel, iteration: int) -> None:
-        """Tell the task that an iteration has been trained."""
-        self.task.trained(model, iteration)
 
     # Fitting in the run.
 

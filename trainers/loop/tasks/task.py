@@ -138,6 +138,21 @@ class TaskSource(ABC):
     def trained(self, model: LanguageModel, iteration: int) -> None:  # noqa: B027
         """Called when an iteration's update is over, with the new weights."""
 
+    def state(self, iteration: int) -> dict[str, Any]:
+        """Return what a checkpoint holds of it, as JSON has it.
+
+        Args:
+            iteration: Number of the next iteration; what belongs to it is left out.
+        """
+        return {}
+
+    def restore(self, state: Mapping[str, Any], iteration: int) -> None:  # noqa: B027
+        """Restore what the checkpoint of an iteration holds of it.
+
+        Raises:
+            CheckpointError: It is damaged.
+        """
+
     def save(self, folder: RunFolder) -> None:  # noqa: B027
         """Write additional files for the latest checkpoint."""
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Generic, TypeVar
 
 from turngym.agents.models.loading import LanguageModel
-from turngym.agents.trajectory import Trajectory
+from turngym.agents.trajectory import Branch, Trajectory
 from turngym.trainers.core.algorithm import Algorithm
+from turngym.trainers.loop.tasks.parts import WHOLE, Part
 from turngym.trainers.loop.tasks.task import Evaluation, TaskSource
+from turngym.trainers.records.run_folder import RunFolder
 
 TaskT = TypeVar("TaskT", bound=TaskSource)
 
@@ -45,6 +48,16 @@ class WrappedTask(TaskSource, Generic[TaskT]):
         """Return the demonstrations of the task."""
         return self.task.demonstrations(model, count)
 
+    def gather(
+        self, model: LanguageModel, iteration: int, attempt: int, greedy: bool = False, part: Part = WHOLE
+    ) -> list[Trajectory]:
+        """Return the episodes of the task."""
+        return self.task.gather(model, iteration, attempt, greedy, part)
+
+    def branch(self, model: LanguageModel, iteration: int, branches: Sequence[Branch], first: int) -> list[Trajectory]:
+        """Branch off as the task does."""
+        return self.task.branch(model, iteration, branches, first)
+
     def curve_point(self, model: LanguageModel) -> dict[str, float]:
         """Return the metrics of the task."""
         return self.task.curve_point(model)
@@ -52,6 +65,38 @@ class WrappedTask(TaskSource, Generic[TaskT]):
     def evaluate(self, model: LanguageModel, name: str, temperature: float | None) -> Iterator[Evaluation]:
         """Evaluate as the task does."""
         return self.task.evaluate(model, name, temperature)
+
+    def metrics(self) -> Mapping[str, float]:
+        """Return the additional metrics of the task."""
+        return self.task.metrics()
+
+    def sampling_model(self, model: LanguageModel) -> LanguageModel:
+        """Return the model that samples for the task."""
+        return self.task.sampling_model(model)
+
+    def playing(self, folder: RunFolder, model: LanguageModel, iteration: int) -> AbstractContextManager[object]:
+        """Return the context in which the task gathers."""
+        return self.task.playing(folder, model, iteration)
+
+    def trained(self, model: LanguageModel, iteration: int) -> None:
+        """Notify the task."""
+        self.task.trained(model, iteration)
+
+    def state(self, iteration: int) -> dict[str, Any]:
+        """Return what a checkpoint holds of the task."""
+        return self.task.state(iteration)
+
+    def restore(self, state: Mapping[str, Any], iteration: int) -> None:
+        """Restore the task."""
+        self.task.restore(state, iteration)
+
+    def save(self, folder: RunFolder) -> None:
+        """Save the task."""
+        self.task.save(folder)
+
+    def resume(self, folder: RunFolder, model: LanguageModel, iteration: int) -> None:
+        """Resume the task."""
+        self.task.resume(folder, model, iteration)
 
     def close(self) -> None:
         """Close the task."""

@@ -1,0 +1,1 @@
+"""Parts of curricula: the interface, and results of tasks."""
