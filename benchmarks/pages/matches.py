@@ -20,6 +20,7 @@ from turngym.benchmarks.pages.tables import (
     rank_cell,
 )
 from turngym.benchmarks.statistics.estimates import read_estimate
+from turngym.benchmarks.tournaments.field import field_ratings
 from turngym.benchmarks.tournaments.tables import side_name, team_name
 from turngym.trainers.core.wording import UNKNOWN, counted
 
@@ -145,6 +146,32 @@ def _matrix_cell(cells: Sequence[Numbers] | None) -> dict[str, str] | None:
         "tint": f"--tint:{round(abs(value - 0.5) * 60)}%;--hue:var(--{'good' if value >= 0.5 else 'bad'})",
         "hint": f"won, drawn, lost: {results}",
     }
+
+
+def field_table(found: Numbers) -> Table | None:
+    """Return Nash averaging and alpha-rank; None unless 3 to 60 players all met."""
+    ratings = field_ratings(found)
+    if not ratings:
+        return None
+    lines = [
+        Line(
+            f"field {each.player}",
+            [
+                Cell(each.player, each.player.lower(), "who"),
+                Cell(figure(each.skill, 3), each.skill),
+                Cell(figure(100 * each.weight), each.weight),
+                Cell(figure(100 * each.share), each.share),
+            ],
+        )
+        for each in ratings
+    ]
+    columns = [
+        Column("player", "ascending", is_number=False),
+        Column("Nash skill", title="Mean points above one half against the equilibrium of the players"),
+        Column("Nash %", title="Weight in that equilibrium, the one of largest entropy"),
+        Column("alpha-rank %", title="Share of time in an evolving population of 50"),
+    ]
+    return Table("From the points alone, without intervals.", columns, lines, sorted_by=1)
 
 
 def part_table(found: Numbers, key: str, name: str) -> Table | None:

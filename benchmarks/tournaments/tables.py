@@ -11,11 +11,12 @@ from rich.table import Table
 
 from turngym.agents.intervals import FEWEST_BLOCKS
 from turngym.benchmarks.statistics.estimates import read_estimate
+from turngym.benchmarks.tournaments.field import FieldRating, field_ratings
 from turngym.benchmarks.tournaments.results import PRIOR
 
 
 def tables_of(found: Mapping[str, Any]) -> Iterator[tuple[str, Table]]:
-    """Yield the tables of players, of players by side, and of who won against whom, with their titles."""
+    """Yield the tables of players, by side, of who won against whom, and against the field, with their titles."""
     blocks = f"{found['n_blocks']} block{'' if found['n_blocks'] == 1 else 's'}"
     title = f"{found['env']}: {found['n_games']} games in {blocks}, {found['pairing']}"
     if found["partners"]:
@@ -35,6 +36,8 @@ def tables_of(found: Mapping[str, Any]) -> Iterator[tuple[str, Table]]:
     if found["win_matrix"]:
         where = f"{side_name(sides[0])} against {side_name(sides[1])}" if len(sides) == 2 else "against one another"
         yield f"points %, {where}", _matrix(found, sides)
+    if ratings := field_ratings(found):
+        yield "against the field", _field_table(ratings)
 
 
 def _partner_table(found: Mapping[str, Any]) -> Table:
@@ -43,6 +46,14 @@ def _partner_table(found: Mapping[str, Any]) -> Table:
         score, win = each["score"], each["win"]
         shown = [_number(score, 1, 3), _interval(score, 3), _number(win, 100, 1), _interval(win, 1, 100)]
         table.add_row(escape(team_name(each["players"])), *shown, str(score["n_games"]))
+    return table
+
+
+def _field_table(ratings: Sequence[FieldRating]) -> Table:
+    table = _empty_table("player", "Nash skill", "Nash %", "alpha-rank %")
+    for each in ratings:
+        shares = f"{100 * each.weight:z.1f}", f"{100 * each.share:z.1f}"
+        table.add_row(escape(each.player), f"{each.skill:z.3f}", *shares)
     return table
 
 

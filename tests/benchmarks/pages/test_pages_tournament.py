@@ -73,6 +73,16 @@ def test_the_matrix_has_the_games_of_every_cell(played: Path) -> None:
     assert len(cells) == len(names) ** 2
 
 
+def test_players_that_all_met_are_rated_against_the_field(played: Path, tmp_path: Path) -> None:
+    found = results_of(played)
+    names = sorted({cell["player"] for cell in found["win_matrix"]})
+    rows = shown(played).rows
+    start = rows.index(["player", "Nash skill", "Nash %", "alpha-rank %"]) + 1
+    assert len(names) == 3 and sorted(row[0] for row in rows[start : start + 3]) == names
+    found["win_matrix"] = [cell for cell in found["win_matrix"] if {cell["player"], cell["opponent"]} != {*names[:2]}]
+    assert "Nash" not in shown(copy(played, tmp_path / "unmet", found)).text
+
+
 def test_what_files_say_cannot_become_part_of_the_page(played: Path, tmp_path: Path) -> None:
     text = json.dumps(results_of(played)).replace("first_legal", "HOSTILE").replace("KuhnPoker", "HOSTILE")
     text = text.replace("HOSTILE", json.dumps(HOSTILE)[1:-1])
