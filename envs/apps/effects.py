@@ -126,7 +126,7 @@ def names(table: str, column: str) -> Effect:
     """Return the effect of listing the different values of a column."""
 
     def effect(tables: Tables, account: int, given: Given) -> str:
-        return ", ".join(sorted({str(each[column]) for each in tables.where(table, account=account)}))
+        return as_json(sorted({each[column] for each in tables.where(table, account=account)}, key=str))
 
     return effect
 

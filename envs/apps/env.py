@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from turngym.envs.apps.dialect import CALL, DOCS, FORMAT, LOOKED_UP, SUBMIT, Act, dialect
+from turngym.envs.apps.dialect import CALL, DOCS, FORMAT, LOOKED_UP, SUBMIT, Act, Dialect, dialect
 from turngym.envs.apps.effects import SCHEMA, TODAY
 from turngym.envs.apps.functions import APPS, FUNCTIONS
 from turngym.envs.apps.session import Session
@@ -16,6 +16,7 @@ from turngym.envs.settings import worded
 from turngym.envs.tools.tool_schema import ToolSet
 from turngym.envs.validation import refuse_task, require_running
 from turngym.envs.website.goal import Verdict, judge
+from turngym.envs.website.store import World
 from turngym.options import between
 from turngym.types import JSONValue
 
@@ -85,10 +86,10 @@ class Apps(TextEnv[str]):
 
     def _enter(self, task: Task) -> None:
         self._task, self._names, self._session = task, dialect(task.dialect), Session(task.rows, task.keys)
-        self._world = world_of(task.rows)
+        self._world: World | None = None
         self._log = list[Act]()
         self._known: dict[str, str] = {}
-        self._verdict = self._judged()
+        self._verdict = Verdict((False,) * len(task.wants), 0)
         self._done = 0
 
     @property
@@ -97,11 +98,18 @@ class Apps(TextEnv[str]):
         return self._task
 
     @property
+    def names(self) -> Dialect:
+        """The names of the functions."""
+        return self._names
+
+    @property
     def verdict(self) -> Verdict:
         """Which conditions hold, and how many other changes there are; hidden from agents."""
         return self._verdict
 
     def _judged(self) -> Verdict:
+        if self._world is None:
+            self._world = world_of(self._task.rows)
         return judge(self._task.wants, self._session.tables.changes(), self._world, SCHEMA)
 
     def apply_action(self, action: str) -> Outcome[str]:

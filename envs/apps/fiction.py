@@ -54,7 +54,7 @@ OF_SONG = ("Road", "Morning", "Letters", "Garden", "Signal", "Waltz", "Harbour",
 NAMES = ("home", "work", "club")
 _SHARED = "contacts"
 _DOMAINS = {"home": "postbox.example", "work": "office.example", "club": "club.example"}
-_FEWEST, _MOST = 6, 10
+_FRIENDS, _FEWEST, _MOST = 6, 5, 8
 
 
 class Fiction:
@@ -75,12 +75,13 @@ class Fiction:
         for app in APPS:
             names = NAMES[: 1 if app == _SHARED else level]
             self.accounts[app] = [] if app == "accounts" else [self._account(app, name) for name in names]
-        self._extras = [self.contact() for _ in range(_FEWEST)]
+        self._extras = [self.contact() for _ in range(_FRIENDS)]
         self._fill()
 
     def shuffled(self, values: Sequence[Any]) -> list[Any]:
         """Return the values in a random order."""
-        return sorted(values, key=lambda each: self.dice.share())
+        share = self.dice.share
+        return [values[place] for _, place in sorted([(share(), place) for place in range(len(values))])]
 
     def add(self, table: str, **cells: Any) -> Draft:
         """Add a row and return it."""
@@ -225,10 +226,10 @@ class Fiction:
             fill = {"mail": self._fill_mail, "calendar": self._fill_calendar, "notes": self._fill_notes}
             fill |= {"pay": self._fill_pay, "files": self._fill_files}
             if account["app"] == "music":
-                for name in ("running", "quiet", "loud"):
-                    self.playlist(account, name, dice.some(songs, 3, 5))
-                for song in dice.some(songs, 1, 3):
-                    self.add("likes", account=account, song=song)
+                for place, name in enumerate(("running", "quiet", "loud")):
+                    first = dice.whole(0, 3) + 5 * place
+                    self.playlist(account, name, songs[first : first + dice.whole(3, 5)])
+                self.add("likes", account=account, song=dice.one(songs))
             elif account["app"] in fill:
                 for _ in range(dice.whole(_FEWEST, _MOST)):
                     fill[account["app"]](account)

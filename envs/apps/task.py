@@ -101,8 +101,10 @@ class _Book:
         }
 
     def _row(self, table: str, draft: Draft) -> tuple[int, dict[str, Any]]:
-        found = self._ids[id(draft)]
-        return found, {"id": found, **{name: self._plain(draft[name]) for name in SCHEMA[table]}}
+        ids, cells = self._ids, [(name, draft[name]) for name in SCHEMA[table]]
+        found = ids[id(draft)]
+        row = {"id": found} | {name: ids[id(value)] if isinstance(value, dict) else value for name, value in cells}
+        return found, row
 
     def _plain(self, value: Any) -> Any:
         return self._ids[id(value)] if isinstance(value, dict) else value

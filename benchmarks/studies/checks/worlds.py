@@ -3,7 +3,8 @@
     python benchmarks/studies/checks/worlds.py [ID ...] [--episodes 500] [--random 500] [--restored 200]
 
 Episodes are those of the test split from seed 0. Random play draws from the legal actions, or, where they cannot be
-listed, from forty commands of a shell, or from calls and statements made of names of tables and columns. The least
+listed, from forty commands of a shell, from calls and statements made of names of tables and columns, or from calls
+of functions with numbers and texts that have been shown, after signing in to every account. The least
 number of instances is what the equal pairs among so many draws leave at 95 %. Snapshots are taken at every turn of the
 expert's episodes, and each is continued in another environment. Seconds of the processor are those of this process,
 which does everything in the worlds without a shell; they say what a second on a machine without other work would give.
@@ -11,8 +12,10 @@ which does everything in the worlds without a shell; they say what a second on a
 
 from __future__ import annotations
 
+import json
 import math
 import os
+import re
 import sys
 import time
 from contextlib import closing
@@ -77,7 +80,9 @@ def _random(env: Any, info: Any, generator: Any) -> str:
     legal = info["legal_actions"]
     if legal:
         return str(legal[int(generator.integers(len(legal)))])
-    return _in_shell(env, generator) if hasattr(env, "work_folder") else _in_database(env, generator)
+    if hasattr(env, "work_folder"):
+        return _in_shell(env, generator)
+    return _in_apps(env, info, generator) if hasattr(env, "names") else _in_database(env, generator)
 
 
 def _in_shell(env: Any, generator: Any) -> str:
@@ -86,6 +91,29 @@ def _in_shell(env: Any, generator: Any) -> str:
     if env.turn > _TURNS:
         return "<submit></submit>"
     return f"<bash>{COMMANDS[int(generator.integers(len(COMMANDS)))]}</bash>"
+
+
+def _in_apps(env: Any, info: Any, generator: Any) -> str:
+    """Return a call of any function with arguments among what has been shown."""
+
+    def one(items: Any) -> Any:
+        return items[int(generator.integers(len(items)))]
+
+    accounts = list(env.task.keys)
+    if env.turn < len(accounts):
+        return f'call accounts_sign_in {{"account": {accounts[env.turn]}}}'
+    if env.turn > len(accounts) + _TURNS:
+        return "submit"
+    tool = one(list(env.names.tools.values()))
+    app, key = tool.name.partition("_")[0], next(iter(tool.parameters["properties"]), "")
+    shown = {"integer": re.findall(r"\b\d+\b", info["anchor"]), "string": re.findall(r'"(.+?)"', info["anchor"])}
+    texts = [*shown["string"], *info["anchor"].split()]
+    arguments: dict[str, Any] = {}
+    for name, schema in tool.parameters["properties"].items():
+        arguments[name] = int(one(shown["integer"])) if schema["type"] == "integer" else one(texts)
+    if app != "accounts":
+        arguments[key] = one([each for each in env.task.keys.values() if each.startswith(app)])
+    return f"call {tool.name} {json.dumps(arguments)}"
 
 
 def _in_database(env: Any, generator: Any) -> str:

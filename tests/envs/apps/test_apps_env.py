@@ -246,7 +246,7 @@ def test_removing_a_row_removes_its_parts() -> None:
     env = Apps(level=1)
     env.reset(seed=0)
     _, key = key_of(env, "music")
-    playlist = next(iter(env.task.rows["playlists"]))
+    playlist = next(number for number, row in env.task.rows["playlists"].items() if row["name"] == "quiet")
     parts = sum(each["playlist"] == playlist for each in env.task.rows["tracks"].values())
     env.step(f'call music_delete_playlist {{"key": "{key}", "playlist": {playlist}}}')
     assert env.verdict.unasked == 1 + parts > 1
