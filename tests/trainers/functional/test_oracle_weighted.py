@@ -155,3 +155,26 @@ def test_nft(vector: Vector) -> None:
         compare(vector, loss.sum() / 1000, logprobs)
     else:
         compare(vector, (loss / mask.sum(-1, keepdim=True).clamp_min(1)).sum(), logprobs)
+
+
+@every("rank_grpo")
+def test_rank_grpo(vector: Vector) -> None:
+    """A turn is an item, paid by itself; what follows the last item is trained on with an advantage of 0."""
+    settings, logprobs, mask = vector.settings, vector.real(vector["log_prob"]).requires_grad_(), vector.mask()
+    chosen = {name: settings[name] for name in ("clip_low", "clip_high")}
+    chosen |= {"epsilon": settings["std_eps"], "gamma": 0.0, "kl_coef": 0.0}
+    method = build("rank_grpo", {"rank_grpo": chosen})
+    episodes = [
+        Trajectory(EpisodeSpec(k, 0, k // settings["group_size"]), turns=[turn(r, 1) for r in row], terminated=True)
+        for k, row in enumerate(vector["item_rewards"])
+    ]
+    advantages = method.credit(in_precision(turn_table(episodes), vector)).advantages.view(len(episodes), -1)
+    vector.close(advantages, vector["item_advantages"])
+    items = torch.tensor(vector["item_of_token"])
+    by_token = torch.nn.functional.pad(advantages, (0, 1)).gather(1, items)
+    rows = torch.arange(len(items))[:, None] * (settings["items"] + 1)
+    weights = mask / mask.sum(-1, keepdim=True).clamp_min(1) / len(mask)
+    given = inputs_of(vector.like({**vector, "advantages": by_token.tolist()}), logprobs)
+    ids = torch.where(mask, items + rows, -1)
+    inputs = replace(given, turn_ids=ids, weights={**given.weights, "trajectory": weights.to(vector.dtype)})
+    compare(vector, method.loss(inputs).total(inputs), logprobs)

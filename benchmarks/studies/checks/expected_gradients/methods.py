@@ -248,6 +248,16 @@ CASES: dict[str, Case] = {
         is_ordered=True,
         note="In the limit the baseline is constant.",
     ),
+    "rank_grpo": Case(
+        "biased",
+        (
+            DIVERGENCE,
+            _ALWAYS_SCALED,
+            LENGTH,
+            Step("turns of the same number are compared, which some episodes do not reach", rules=("is_single",)),
+        ),
+        discount="gamma",
+    ),
     "rec": Case("unbiased", base="rloo", note=_FIRST),
     "reinforce": Case("biased", (DISCOUNT, LENGTH, _ALWAYS_WHITENED), discount="gamma"),
     "reinforce_pp": Case("vanishing", (LENGTH, replace(_ALWAYS_WHITENED, settings={"reward_kl_coef": 0.0}))),
