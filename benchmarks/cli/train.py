@@ -53,6 +53,8 @@ _STOPPED = 3
 _FINISHING = "interrupted: finishing and saving the iteration in progress; another Ctrl-C stops at once"
 _DATA_OPTIONS: dict[str, Any] = {"data": str, "reward": str, "tools": tuple[str, ...]}
 _NO_OPTIONS = ("algorithm_options", "preset_reason", "envs")
+_ALWAYS = {"env", "env_options", "per_env"}
+_OTHER_NAMES = {"game": "env", "from": "start", "wrapper": "wrappers"}
 _OWN_LINES = f"""
         data: {DATA}
         reward: {REWARD}
@@ -330,8 +332,7 @@ def _parsed(argv: Sequence[str], start: TrainConfig) -> tuple[TrainConfig, Path 
     methods = {name: kind(**start.algorithm_options.get(name, {})) for name, kind in kinds.items()}
 
     def read(words: Sequence[str]) -> Any:
-        sections = None if asks_help(words) else _sections(words)
-        default = _default_arguments(start, methods, sections)
+        default = _default_arguments(start, methods, None if asks_help(words) else _named(words))
         return tyro.cli(type(default), default=default, args=list(words), prog="turngym train")
 
     found = read_words(read, argv, SHOWN)
@@ -347,35 +348,38 @@ def _parsed(argv: Sequence[str], start: TrainConfig) -> tuple[TrainConfig, Path 
     if hasattr(found, "rollout"):
         prompt = values["rollout"]["prompt"]
         prompt["chat_template"] = template_text(prompt["chat_template"])
-    chosen = {name: strict(getattr(found, name), kind) for name, kind in kinds.items()}
-    config = TrainConfig.build("the run", {**values, "algorithm_options": _differences(chosen)})
+    chosen = {name: strict(getattr(found, name), kind) for name, kind in kinds.items() if hasattr(found, name)}
+    config = TrainConfig.build("the run", {**values, "algorithm_options": _differences(methods | chosen)})
     build(config.algorithm, config.algorithm_options)
     return config, found.run_dir
 
 
-def _sections(words: Sequence[str]) -> set[str]:
-    """Return the sections of options that a command line names.
+def _named(words: Sequence[str]) -> set[str]:
+    """Return the fields and sections that a command line names, and those that are always read.
 
-    >>> _sections(["--self-play.opponents", "random", "--seed", "3"])
-    {'self_play'}
+    >>> sorted(_named(["--self-play.opponents", "random", "--no-control", "--from=a@2"]) - _ALWAYS)
+    ['control', 'from', 'no_control', 'self_play', 'start']
     """
-    names = [word[2:].partition("=")[0] for word in words if word.startswith("--")]
-    return {name.partition(".")[0].replace("-", "_") for name in names if "." in name}
+    options = (word[2:].partition("=")[0].partition(".")[0] for word in words if word.startswith("--"))
+    found = {option.replace("-", "_") for option in options}
+    return found | {_OTHER_NAMES.get(name, name.removeprefix("no_")) for name in found} | _ALWAYS
 
 
-def _default_arguments(start: TrainConfig, methods: Mapping[str, Any], sections: Collection[str] | None = None) -> Any:
+def _default_arguments(start: TrainConfig, methods: Mapping[str, Any], named: Collection[str] | None = None) -> Any:
     """Return an object of a class made for this command line: its fields are the options, its values the defaults.
 
     Args:
         start: The defaults.
         methods: The parts of the algorithm, with their defaults.
-        sections: The sections of options to read, as the parser spends most of its time on those; None reads all.
+        named: The fields to read, as the parser spends its time on those; None reads all.
     """
     hints = get_type_hints(type(start))
     kinds: dict[str, Any] = {}
     values: dict[str, Any] = {}
     for field in dataclasses.fields(start):
         value = getattr(start, field.name)
+        if field.name in _NO_OPTIONS or (named is not None and field.name not in named):
+            continue
         if field.name == "env":
             kinds[field.name], values[field.name] = _ENV, start.envs or (value,)
         elif field.name == "per_env":
@@ -389,13 +393,13 @@ def _default_arguments(start: TrainConfig, methods: Mapping[str, Any], sections:
         elif field.name == "track":
             kinds[field.name] = Annotated[hints[field.name], tyro.conf.UseAppendAction, _TRACK]
             values[field.name] = value
-        elif field.name not in _NO_OPTIONS:
+        else:
             is_nested = dataclasses.is_dataclass(value)
-            if is_nested and sections is not None and field.name not in sections:
-                continue
             kinds[field.name] = relaxed(hints[field.name]) if is_nested else hints[field.name]
             values[field.name] = loosened(value)
     for name, method in methods.items():
+        if named is not None and name not in named:
+            continue
         kind: Any = type(method)
         kinds[name], values[name] = relaxed(kind), loosened(method)
     flag: Any = tyro.conf.FlagCreatePairsOff[bool]

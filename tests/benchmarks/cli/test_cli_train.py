@@ -2,11 +2,8 @@
 
 import dataclasses
 import json
-import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -126,14 +123,16 @@ def test_every_kind_of_field_reaches_the_settings() -> None:
 @pytest.mark.parametrize("name", sorted(ALGORITHMS))
 def test_every_algorithm_can_be_chosen_with_its_settings(name: str) -> None:
     quickstart = with_preset(TrainConfig(algorithm=name), "quickstart").algorithm_options
-    assert parsed("--algorithm", name).algorithm_options == quickstart
-    assert parsed("--algorithm", name, "--preset", "small").algorithm_options == {}, "the method's own defaults"
     for part, kind in parts(name):
         field, value = other_value(kind)
         option = f"--{part}.{field}".replace("_", "-")
         config = parsed(f"--algorithm={name}", option, str(value))
         assert config.algorithm_options == {**quickstart, part: {**quickstart.get(part, {}), field: value}}
         build(config.algorithm, config.algorithm_options)
+
+
+def test_without_the_quickstart_a_method_has_its_own_defaults() -> None:
+    assert parsed("--preset", "small").algorithm_options == {}
 
 
 def test_a_composition_has_the_settings_of_its_parts_and_only_differences_are_kept() -> None:
@@ -281,30 +280,23 @@ def test_a_run_from_the_command_line_says_where_its_report_lies(
     assert main(["train", "--resume", "--run-dir", str(folder)]) == 0, "a finished run finishes again"
 
 
-def state(process: Path) -> str:
-    """The letter of a process or thread of the kernel, such as T for one that is stopped."""
-    return (process / "stat").read_text().rpartition(")")[2].split()[0]
-
-
 def test_a_second_resume_in_a_run_folder_is_turned_away_and_writes_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A run that another process trains in: exit status 2, one sentence, not a byte changed; after kill -9 it goes."""
-    run, words = tmp_path / "run", [sys.executable, "-m", "turngym", "train", *TINY]
-    first = subprocess.Popen([*words, "--iterations", "100000", "--run-dir", str(run)], stderr=subprocess.DEVNULL)
-    try:
-        while not (run / "metrics.jsonl").exists():
-            assert first.poll() is None
-            time.sleep(0.05)
-        os.kill(first.pid, signal.SIGSTOP)
-        while not all(state(thread) == "T" for thread in Path(f"/proc/{first.pid}/task").iterdir()):
-            time.sleep(0.01)
+    """A run that another process writes: exit status 2, one sentence, not a byte changed; after kill -9 it goes."""
+    run = tmp_path / "run"
+    RunFolder.create(run, parsed(*TINY))
+    code = (
+        "import pathlib, sys\nfrom turngym.system.locks import FolderLock\n"
+        "with FolderLock(pathlib.Path(sys.argv[1]), 'training run'): print(), input()"
+    )
+    words, pipe = [sys.executable, "-u", "-c", code, str(run)], subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe) as first:
+        assert first.stdout is not None and first.stdout.readline() == b"\n"
         before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
         assert main(["train", "--resume", "--run-dir", str(run)]) == 2
         assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
-    finally:
         first.kill()
-        first.wait()
     told = capsys.readouterr().err
     assert len(told.splitlines()) == 1
     assert f"is being written by another training run, process {first.pid} on" in told
