@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from turngym.agents.recordings.submission import Submission, read_submission
+from turngym.agents.recordings.submission import REQUIRED, Submission, read_submission
 from turngym.benchmarks.tournaments.submission import is_tournament, read_tournament
 from turngym.benchmarks.verification.coverage import not_recomputed
 from turngym.benchmarks.verification.findings import Finding
@@ -202,6 +202,8 @@ def verify_submission(
     Raises:
         ConfigError: There is no such folder, it is one of another kind, or an argument is out of its range.
     """
+    if not any((Path(path) / name).exists() for name in REQUIRED):
+        return verify(path, replay=replay)  # raises: there is nothing to read
     arguments = {"path": os.fspath(path), "replay": replay, "seed": seed, "baselines": baselines}
     with nullcontext(process) if process is not None else LimitedProcess(CallLimits(seconds)) as where:
         try:

@@ -7,11 +7,9 @@ in ``command_lines.py``, and a new option that takes any text or path at all say
 from __future__ import annotations
 
 import io
-import os
 import shutil
 import socket
-import subprocess
-import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -25,8 +23,6 @@ from turngym.trainers.loop.trainer import Trainer
 LONG = "x" * 300
 PATHS = ["", "zzz", "empty", "text", "folder", "nonsense", "dangling", "empty/below", LONG, "/proc/self/mem"]
 NAMES = [*PATHS, "zzz:zzz", "zzz.py:Zzz", "empty.py:Zzz", "hf:empty", "hf:folder", "hf:dangling", "=", "zzz=zzz"]
-FEWER = [each for each in NAMES if each not in ("text", "empty/below", "zzz:zzz", "hf:empty", "hf:dangling")]
-"""One of each kind, for ``train``, which reads 160 options each time."""
 ANY = frozenset(NAMES)
 ANY_TEXTS = ["", "zzz", "empty.py:Zzz", "hf:folder", "zzz=zzz", LONG, "/proc/self/mem"]
 """One of each kind, for options that take any text and look up none."""
@@ -190,17 +186,25 @@ def test_the_line_of_each_command_works(
 
 def _texts() -> list[Any]:
     return [
-        pytest.param(command, word, id=f"{command} {word.name}")
+        pytest.param(command, word, number, id=f"{command} {word.name}")
         for command in COMMANDS
-        for word in words_of(command)
+        for number, word in enumerate(words_of(command))
         if word.is_path or word.is_text
     ]
 
 
-@pytest.mark.parametrize(("command", "word"), _texts())
+def _values(command: str, word: Word, number: int, accepted: frozenset[str]) -> list[str]:
+    """Return what an option is given: of what is accepted the first and the last, for ``train`` a third of the rest."""
+    values = PATHS if word.is_path else ANY_TEXTS if accepted == ANY else NAMES
+    right, wrong = ([each for each in values if (each in accepted) == is_right] for is_right in (True, False))
+    return [*right[:1], *right[1:][-1:], *(wrong[number % 3 :: 3] if command == "train" else wrong)]
+
+
+@pytest.mark.parametrize(("command", "word", "number"), _texts())
 def test_what_cannot_be_used_is_told_in_a_sentence(
     command: str,
     word: Word,
+    number: int,
     evaluated: Path,
     finished: Path,
     tmp_path: Path,
@@ -212,14 +216,11 @@ def test_what_cannot_be_used_is_told_in_a_sentence(
         pytest.importorskip("websockets")  # without it, every line is refused
     _, accepted = ACCEPTED.get((command, word.name), ("", frozenset()))
     wrong = []
-    names = FEWER if command == "train" else NAMES
-    values = PATHS if word.is_path else ANY_TEXTS if accepted == ANY else names
     used = [each for each in (evaluated, finished) if any(each.name in given for given in LINES[command].values())]
     folder, before = tmp_path, None
-    for number, value in enumerate(values):
+    for value in _values(command, word, number, accepted):
         if before is None or _state(folder) != before:  # the value before this one was accepted and something written
-            folder = tmp_path / str(number)
-            folder.mkdir()
+            folder = Path(tempfile.mkdtemp(dir=tmp_path))
             _fill(folder)
             for each in used:
                 shutil.copytree(each, folder / each.name)
@@ -272,9 +273,13 @@ def test_paths_inside_of_an_option_are_told_in_a_sentence(
     assert status == USAGE and "Traceback" not in err and 1 <= len(err.strip().splitlines()) <= 3, err
 
 
-def test_a_model_of_the_hub_is_refused_at_once_where_the_hub_cannot_be_reached(tmp_path: Path) -> None:
-    away = {"HF_HUB_OFFLINE": "0", "HF_ENDPOINT": "http://127.0.0.1:9", "NO_PROXY": "*", "HF_HOME": str(tmp_path)}
-    words = [sys.executable, "-m", "turngym", *line("train", {"model": "zzz"})]
-    ended = subprocess.run(words, cwd=tmp_path, env={**os.environ, **away}, capture_output=True, text=True, timeout=300)
-    assert ended.returncode == USAGE and len(ended.stderr.splitlines()) == 1, ended.stderr
-    assert "there is no folder zzz, and the hub cannot be reached" in ended.stderr
+def test_a_model_of_the_hub_is_refused_at_once_where_the_hub_cannot_be_reached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NO_PROXY", "*")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    status, err = main(line("train", {"model": "zzz"})), capfd.readouterr().err
+    assert status == USAGE and len(err.splitlines()) == 1, err
+    assert "there is no folder zzz, and the hub cannot be reached" in err
