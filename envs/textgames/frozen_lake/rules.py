@@ -49,11 +49,10 @@ class Lake:
     def distances(self) -> dict[int, int]:
         """Moves from each cell to the goal around the holes; cells without a way are absent."""
         distances = {self.goal: 0}
-        queue = [self.goal]
+        queue, neighbours = [self.goal], _neighbours(self.size)
         for cell in queue:
-            for move in MOVES:
-                near = neighbour(self.size, cell, move)
-                if near not in self.holes and near not in distances:
+            for near in neighbours[cell]:
+                if near not in distances and near not in self.holes:
                     distances[near] = distances[cell] + 1
                     queue.append(near)
         return distances
@@ -73,6 +72,11 @@ def neighbour(size: int, cell: int, move: str) -> int:
     if move == "left":
         return cell - 1 if column else cell
     return cell + 1 if column < size - 1 else cell
+
+
+@lru_cache(maxsize=64)
+def _neighbours(size: int) -> list[list[int]]:
+    return [[neighbour(size, cell, move) for move in MOVES] for cell in range(size**2)]
 
 
 def slips(move: str) -> tuple[str, str, str]:
