@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import functools
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -17,20 +16,12 @@ from turngym.storage.files import write_atomic
 
 PAGE = Path(__file__).resolve().parents[1] / "reference" / "commands.md"
 _WIDTH = 110
-_TEXTS = "--texts"
 
 
 def help_texts() -> list[str]:
-    """Return what ``turngym COMMAND --help-all`` prints for each command, from one process."""
-    environment = {**os.environ, "NO_COLOR": "1", "TERM": "dumb", "PYTHONIOENCODING": "utf8"}
-    call = [sys.executable, __file__, _TEXTS]
-    done = subprocess.run(call, capture_output=True, text=True, check=True, env=environment, encoding="utf8")
-    return list(json.loads(done.stdout))
-
-
-def help_text(command: str) -> str:
-    """Return what ``turngym COMMAND --help-all`` prints in this process."""
-    return captured(lambda: turngym([command, "--help-all"]), _WIDTH)
+    """Return what ``turngym COMMAND --help-all`` prints for each command."""
+    os.environ.update(NO_COLOR="1", TERM="dumb")
+    return [captured(functools.partial(turngym, [command, "--help-all"]), _WIDTH) for command in COMMANDS]
 
 
 def section(command: str, text: str) -> str:
@@ -80,9 +71,6 @@ def page() -> str:
 
 def main(words: list[str]) -> int:
     """Write the page; with ``--check`` compare instead."""
-    if words == [_TEXTS]:
-        print(json.dumps([help_text(command) for command in COMMANDS]))
-        return 0
     if "--check" in words:
         return stale({PAGE: page()}, "docs/generator/commands.py")
     write_atomic(PAGE, page())
