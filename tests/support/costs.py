@@ -4,7 +4,7 @@ import gc
 import time
 from collections.abc import Callable
 
-SMALL, LARGE = 30_000, 300_000
+SMALL, LARGE = 10_000, 100_000
 MOST = 25.0
 """Linear costs ten to twelve times as much for the larger text (seventeen where it becomes a list of words that no
 longer fits the processor's cache), quadratic a hundred times."""
@@ -30,7 +30,7 @@ def seconds(call: Callable[[str], object], text: str) -> float:
 
 
 def growth(call: Callable[[str], object], piece: str, prefix: str = "") -> float:
-    """Return how much more 300 kB cost than 30 kB, the best of a few tries each; 0 where it costs next to nothing."""
+    """Return how much more 100 kB cost than 10 kB, the best of a few tries each; 0 where it costs next to nothing."""
     small, large = (prefix + repeated(piece, size) for size in (SMALL, LARGE))
     least = seconds(call, small)
     if least * MOST > HOPELESS:

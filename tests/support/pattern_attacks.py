@@ -177,5 +177,5 @@ def is_worse_than_linear(use: Use, attack: Attack, size: int) -> bool:
 
 
 def _growth(use: Use, text: str, quarter: str) -> float:
-    pairs = [(seconds(use, text), seconds(use, quarter)) for _ in range(7)]
+    pairs = [(seconds(use, text), seconds(use, quarter)) for _ in range(4)]
     return min(pair[0] for pair in pairs) / max(min(pair[1] for pair in pairs), 1e-6)

@@ -226,7 +226,7 @@ def test_tokens_that_are_encoded_grow_with_the_turns_and_not_with_their_square(
     fit: str, mode: str, thinking: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def encoded(turns: int) -> int:
-        agent = agent_with("embedded", mode=mode, thinking=thinking, fit=fit, history=50, max_prompt_tokens=200)
+        agent = agent_with("embedded", mode=mode, thinking=thinking, fit=fit, history=25, max_prompt_tokens=200)
         count, encode = [0], agent.builder.encoder._ids
 
         def counted(text: str) -> tuple[int, ...]:
@@ -238,7 +238,7 @@ def test_tokens_that_are_encoded_grow_with_the_turns_and_not_with_their_square(
         list(turns_of(agent, [f"a wall, number {number}" for number in range(turns)]))
         return count[0]
 
-    assert encoded(160) < 2.5 * encoded(80)
+    assert encoded(80) < 2.5 * encoded(40)
 
 
 @pytest.mark.parametrize(("mode", "thinking"), [("window", "auto"), ("conversation", "strip")])

@@ -130,7 +130,7 @@ def test_every_agent_around_a_model_knows_how_it_was_trained(model: Path) -> Non
 
 def test_nothing_known_is_said(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (model / MODEL_FILE).unlink()
-    _, told = evaluated(capsys, ENV, "--agent", f"hf:{model}", "--episodes", "1")
+    _, told = evaluated(capsys, ENV, "--agent", f"hf:{model}", "--episodes", "1", "--max-new-tokens", "8")
     assert told == f"note: {model} does not say how it was trained: it plays with the options given.\n"
 
 
@@ -186,11 +186,11 @@ def test_nothing_that_a_file_names_is_run(
     evil = {"view": "coordinates", "data": "/etc/passwd", "url": "http://evil", "kind": "a.b:E", "deep": ["x"]}
     wrappers = ('tools:tools=["evil_module.evil"]', "evil_module.py:Evil", "evil_module:Evil", "record:path=ran")
     for wrapper in wrappers:
-        ModelSettings(ENV, evil, (wrapper,)).write(model)
+        ModelSettings(ENV, evil, (wrapper,), max_new_tokens=8).write(model)
         assert environment_as_trained(f"hf:{model}", ENV, {}, ()) == ({"view": "coordinates"}, ())
         _, told = evaluated(capsys, ENV, "--agent", f"hf:{model}", "--episodes", "1")
         assert "data, deep, kind, url" in told and "may name code or paths" in told
-    ModelSettings("evil_module:Env-v0", evil).write(model)
+    ModelSettings("evil_module:Env-v0", evil, max_new_tokens=8).write(model)
     evaluated(capsys, ENV, "--agent", f"hf:{model}", "--episodes", "1")
     assert not (tmp_path / "ran").exists() and "evil_module" not in sys.modules
 
