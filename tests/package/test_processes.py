@@ -97,7 +97,7 @@ def passing_threads() -> Iterator[None]:
 def test_a_child_is_found_while_threads_come_and_go(passing_threads: None) -> None:
     child = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
     try:
-        for _ in range(500):
+        for _ in range(150):
             assert child.pid in children(os.getpid()) and child.pid in descendants(os.getpid())
             assert any(name.endswith(f"({child.pid})") for name in holdings()["processes"])
     finally:

@@ -45,8 +45,7 @@ def packs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "packing_pays", lambda network: True)
 
 
-@pytest.mark.parametrize("temperature", [1.0, 0.7, 0.0])
-@pytest.mark.parametrize("make", [qwen, llama])
+@pytest.mark.parametrize(("make", "temperature"), [(qwen, 1.0), (llama, 0.7), (qwen, 0.0)])
 def test_conversations_of_different_lengths(make: Any, temperature: float) -> None:
     network, rng = make(), random.Random(3)
     kept = Sessions(network, frozenset(range(0, WORDS, 9)), 10**6)

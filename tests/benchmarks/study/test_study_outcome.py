@@ -14,7 +14,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from rich.console import Console
 from test_cli_train import TINY_WORDS
 
@@ -117,6 +117,7 @@ def test_few_pairs_or_equal_differences_decide_nothing(
     assert "undecided" in shown and "100 %" not in shown and "fewer than 3 pairs, or all differences are" in shown
 
 
+@settings(max_examples=25)
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=6))
 def test_intervals_of_shares_are_shares(pairs: list[tuple[float, float]]) -> None:
     with TemporaryDirectory() as folder:
