@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from journey import fails, works, works_as_printed
 
+pytestmark = pytest.mark.integration  # `test_trained_models.py` shows most of it in one process
 SETTINGS_WORDS = (
     "--env-options view=coordinates max_turns=5 max_moves=2 --iterations 2 --no-control --embedded.hidden-size 16 "
     "--embedded.layers 1 --embedded.heads 2 --embedded.vocabulary 340 --warmup.demonstrations 60 --warmup.epochs 15 "
@@ -41,7 +42,6 @@ def test_the_printed_command_finds_the_success_of_the_training(trained: tuple[Pa
     assert found["success"]["n_games"] == 20
 
 
-@pytest.mark.integration
 def test_an_evaluation_is_shown_checked_and_ranked(trained: tuple[Path, list[str]]) -> None:
     folder, _ = trained
     works(folder, "eval", SOKOBAN, "--agent", MODEL, "--episodes", "10", "--out", "mine")
@@ -53,7 +53,6 @@ def test_an_evaluation_is_shown_checked_and_ranked(trained: tuple[Path, list[str
         assert (folder / page).read_text("utf8").startswith("<!doctype html>"), page
 
 
-@pytest.mark.integration
 def test_the_run_is_reported_and_viewed(trained: tuple[Path, list[str]]) -> None:
     folder, _ = trained
     assert f"{RUN}/report.html" in works(folder, "report", RUN).out
@@ -67,7 +66,6 @@ def test_the_model_is_watched(trained: tuple[Path, list[str]]) -> None:
     assert "it plays in the same way here" in answer.err
 
 
-@pytest.mark.integration
 def test_the_model_meets_others(trained: tuple[Path, list[str]]) -> None:
     folder, _ = trained
     words = ["tournament", "turngym/TicTacToe-v0", "--players", f"random,me={MODEL}", "--blocks", "1", "--out", "games"]
