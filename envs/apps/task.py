@@ -21,6 +21,7 @@ from turngym.envs.instances import canonical_text
 from turngym.envs.service.tables import Rows, wants_of
 from turngym.envs.website.draw import Dice
 from turngym.envs.website.goal import New, Wanted
+from turngym.envs.website.store import Change
 from turngym.seeding import restart
 
 PARTS: dict[str, Maker] = {each.__name__: each for each in (*MONEY, *TIME, *MAIL, *FILES)}
@@ -129,7 +130,7 @@ def _planned(parts: Sequence[Part], book: _Book) -> tuple[tuple[Act, ...], tuple
     for act in (*acts, *map(book.act_of, steps)):
         if act.text not in plan:
             plan |= {each.text: each for each in _performed(act, session)}
-    wants = wants_of(book.rows, SCHEMA, session.tables.changes())
+    wants = wants_of(book.rows, SCHEMA, _wholes_first(session.tables.changes()))
     return (*plan.values(), Act(SUBMIT)), tuple([_of_any_id(each, book.rows) for each in wants])
 
 
@@ -144,6 +145,16 @@ def _performed(act: Act, session: Session) -> list[Act]:
         found.append(act._replace(arguments={**act.arguments, "page": page}))
         pages = int(session.perform_strictly(found[-1]).partition("\n")[0].rpartition(" ")[2])
     return found[1:]
+
+
+def _wholes_first(changes: list[Change]) -> list[Change]:
+    """Return changes with the rows that others are parts of first: conditions on new parts name the first new row."""
+    wholes = {
+        (PARENTS[table][1], row[1 + SCHEMA[table].index(PARENTS[table][0])])
+        for table, _, row in changes
+        if table in PARENTS and row
+    }
+    return sorted(changes, key=lambda each: each[:2] not in wholes)
 
 
 def _of_any_id(wanted: Wanted, rows: Rows) -> Wanted:

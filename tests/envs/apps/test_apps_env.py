@@ -1,5 +1,6 @@
 """Apps: solvable instances whose solution can be looked up, exact snapshots, documentation of every function."""
 
+import itertools
 import json
 from collections import Counter
 from typing import Any
@@ -36,6 +37,19 @@ def test_expert_solves_every_request(level: int, count: int) -> None:
         assert info["success"] == 1 and info["progress"] == 1.0, "\n".join(shown)
         kinds.update(env.task.kinds)
     assert kinds.total() == level * count and (level > 1 or kinds.keys() == PARTS.keys())
+
+
+def test_guests_of_a_new_event_are_told_from_other_new_events() -> None:
+    env, played = Apps(level=2, docs="given"), 0
+    numbers = (number for number in range(2000) if set(env._tasks._kinds(number)) == {"invite_group", "birthdays"})
+    for number in itertools.islice(numbers, 4):
+        env.reset(seed=0)
+        env._enter(env._tasks.task(number))
+        info: dict[str, Any] = {"success": -1}
+        while info["success"] < 0:
+            info = env.step(env.expert_action())[4]
+        played += info["success"]
+    assert played == 4
 
 
 def test_everything_that_the_expert_writes_has_been_shown_to_it() -> None:
