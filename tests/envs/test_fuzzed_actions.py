@@ -12,7 +12,7 @@ from turngym.envs.registration import specs
 from turngym.errors import MissingExtra
 from turngym.seeding import stream
 
-NATIVE, PRESET = fuzz_count(200), fuzz_count(50)
+NATIVE, PRESET = fuzz_count(80), fuzz_count(15)
 """Actions for one environment of each class, and for each that differs from it in options alone."""
 FEW = 6
 """Actions for environments that need a package or a program of their own."""

@@ -17,7 +17,7 @@ from turngym.envs.registration import specs
 from turngym.errors import ConfigError, MissingExtra
 from turngym.wrappers.wrapping import wrapping
 
-COUNT = fuzz_count(25)
+COUNT = fuzz_count(10)
 HEAVY = ("turngym.envs.web.", "turngym.envs.desktop.", "turngym.envs.tools.")
 """Environments that start a browser, a display or a sandbox at every restore."""
 IDS = [id for id in kinds() if not specs()[id].extra and not specs()[id].entry_point.startswith(HEAVY)]
@@ -134,7 +134,7 @@ def test_damaged_snapshots_of_games_between_seats_are_refused_or_work(game: str)
             saved.append(table.snapshot())
             if not table.is_over:
                 table.answer(table.pending[0], "pass")
-    for _ in range(150):
+    for _ in range(60):
         table.restore(draw.choice(saved))
         before = table.snapshot()
         try:

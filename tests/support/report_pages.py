@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 from page_reading import VOID
@@ -65,8 +66,9 @@ class Page(HTMLParser):
         return found
 
 
-def written(folder: RunFolder) -> tuple[str, Page]:
-    target = write_report(folder)
+def written(folder: RunFolder, draws: bool = False) -> tuple[str, Page]:
+    """Write the report and read it; unless ``draws``, any bytes stand for the learning curve, which is slow to draw."""
+    target = write_report(folder, curve=None if draws else Path(__file__))
     assert target == folder.path / "report.html"
     content = target.read_text("utf8")
     return content, Page(content)

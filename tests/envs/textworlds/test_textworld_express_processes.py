@@ -31,6 +31,7 @@ def test_a_snapshot_that_replays_differently_is_refused(easy: TextWorldExpress) 
         other.restore(easy.snapshot())
 
 
+@pytest.mark.integration
 def test_a_killed_process_is_a_clear_error_and_reset_recovers() -> None:
     env = TextWorldExpress(game="simonsays")
     before = env.reset(seed=5)

@@ -135,7 +135,8 @@ def test_results_are_pictures_where_they_are_asked_for() -> None:
     env = begun(image=True)
     observation, *_, info = env.step(tool_call("light", lamp=(env.state["wanted"] + 1) % 9))
     assert observation["image"].max() == 255 and observation["text"].startswith("Lamp") and info["action_is_valid"]
-    assert not check(Lamp).failed and not check(lambda **options: Lamp(image=True, **options)).failed
+    for maker in (Lamp, lambda **options: Lamp(image=True, **options)):
+        assert not check(maker, episodes=1, in_process=True).failed
 
 
 BAD = [
@@ -206,7 +207,7 @@ def test_check_calls_every_tool_with_odd_arguments() -> None:
         dim = BrokenLamp.dim
 
     with pytest.raises(CheckFailed, match=r"(?s)any-text-answered.*raised IndexError.* in dim,"):
-        check(Dim)
+        check(Dim, episodes=1, in_process=True)
 
 
 def test_wrappers_add_to_the_rules_of_both_kinds_of_models_and_hide_tools_that_they_change() -> None:

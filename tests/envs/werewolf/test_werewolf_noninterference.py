@@ -14,13 +14,13 @@ from turngym.envs.werewolf.game import Werewolf
 from turngym.envs.werewolf.redeal import Past, other_world
 
 
-def test_swapped_facts_show_in_none_of_150_games() -> None:
-    found = Counter(compare(number) for number in range(150))
+def test_swapped_facts_show_in_none_of_50_games() -> None:
+    found = Counter(compare(number) for number in range(50))
     results = Counter[str]()
     for (result, _), count in found.items():
         results[result] += count
     assert set(results) <= {"equal", "nothing to swap"}
-    assert results["equal"] > 125
+    assert results["equal"] > 40
     assert {role for result, role in found if result == "equal"} == {"werewolf", "seer", "doctor", "villager"}
 
 

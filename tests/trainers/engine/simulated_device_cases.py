@@ -76,8 +76,7 @@ def episodes() -> list[Trajectory]:
     return token_episodes(wide_model())
 
 
-@pytest.mark.parametrize("layout", ["rows", "packed", "tree"])
-@pytest.mark.parametrize("checkpointing", [False, True])
+@pytest.mark.parametrize(("layout", "checkpointing"), [("rows", False), ("packed", True), ("tree", False)])
 def test_updates_are_those_of_the_cpu(
     episodes: list[Trajectory], layout: LayoutName, checkpointing: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,7 +29,7 @@ def episodes() -> list[Trajectory]:
 
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")
-@pytest.mark.parametrize(("layout", "checkpoints"), [("rows", False), ("packed", True), ("tree", False)])
+@pytest.mark.parametrize(("layout", "checkpoints"), [("rows", False), ("packed", True)])
 def test_an_update_is_the_same(monkeypatch: pytest.MonkeyPatch, layout: Any, checkpoints: bool) -> None:
     """With every graph captured, but kernels as they are: a compiler is not needed for this."""
     monkeypatch.setattr(compiling, "_BACKEND", "aot_eager")

@@ -47,7 +47,7 @@ MIXED = TrainConfig(
     embedded=EmbeddedConfig(hidden_size=16, layers=1, heads=2, vocabulary=400),
     warmup=SupervisedConfig(demonstrations=6, epochs=1),
     rollout=RolloutConfig(groups=6, group_size=2, max_new_tokens=3, sampler="transformers"),
-    evaluation=EvaluationConfig(episodes=6, every=2, curve_episodes=3),
+    evaluation=EvaluationConfig(episodes=2, every=2, curve_episodes=2),
 )
 
 

@@ -15,6 +15,7 @@ from small import group_specs, play, small_model
 from turngym.__main__ import main
 from turngym.agents import play_groups
 from turngym.agents.models.loading import LanguageModel, load_model
+from turngym.agents.players import AgentSettings
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.envs.vector import make_vec
 from turngym.errors import ConfigError
@@ -47,6 +48,7 @@ def logprob_gap(batch: PreparedBatch) -> float:
 
 
 PLAIN = {"grpo": {"kl_coef": 0.0}}
+SHORT = AgentSettings(max_new_tokens=8)
 
 
 @pytest.mark.parametrize(("temperature", "other"), [(1.0, 0.6), (0.6, 1.0)])
@@ -54,7 +56,7 @@ def test_log_probabilities_are_those_of_the_sampler_temperature_included(tempera
     model = small_model()
     vector = make_vec("turngym/Sokoban-v0", 8, autoreset_mode="disabled", view="coordinates", max_turns=3)
     try:
-        episodes = play_groups(vector, model, groups=2, group_size=4, temperature=temperature)
+        episodes = play_groups(vector, model, groups=2, group_size=4, temperature=temperature, settings=SHORT)
     finally:
         vector.close()
     assert logprob_gap(prepare(episodes, model, build("grpo", PLAIN), temperature=temperature)) < 1e-4

@@ -12,6 +12,7 @@ from small import small_model
 from turngym.__main__ import main
 from turngym.agents.episodes.groups import play_groups
 from turngym.agents.episodes.rollout import rollout
+from turngym.agents.players import AgentSettings
 from turngym.agents.players.scripted import ScriptedAgent
 from turngym.agents.trajectory import EpisodeSpec
 from turngym.envs.vector import make_vec
@@ -56,7 +57,7 @@ def test_the_loss_of_a_micro_batch_reads_it(folder: Path) -> None:
     method, model = build(f"{folder}/dial.py:Nearer", {"Nearer": {"kl_coef": 0.0}}), small_model()
     vector = make_vec(f"{folder}/dial.py:Dial", 4, autoreset_mode="disabled", max_turns=3)
     try:
-        episodes = play_groups(vector, model, groups=2, group_size=2)
+        episodes = play_groups(vector, model, groups=2, group_size=2, settings=AgentSettings(max_new_tokens=8))
     finally:
         vector.close()
     batch = prepare(episodes, model, method)

@@ -67,7 +67,7 @@ def run_with_servers(base: Path, folder: Path, config: TrainConfig = RUN, **sett
     return RunFolder(folder / "run").metrics()
 
 
-@pytest.mark.parametrize(("rank", "sync"), [(0, "folder"), (2, "folder"), (2, "adapter")])
+@pytest.mark.parametrize(("rank", "sync"), [(0, "folder"), (2, "adapter")])
 def test_servers_follow_the_policy(base: Path, tmp_path: Path, rank: int, sync: str) -> None:
     records = run_with_servers(base, tmp_path, replace(RUN, lora_rank=rank), sync=sync)
     assert [record["rollout/weight_syncs"] for record in records] == [1, 1, 1]

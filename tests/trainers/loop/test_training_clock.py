@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from test_training import SMALL, numbers
+from fault_runs import TINY, numbers
 
 from turngym.agents.chat_client.client import retry_after
 from turngym.errors import MissingExtra
@@ -16,7 +16,7 @@ from turngym.trainers.loop.job import train
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.settings.config import TrainConfig
 
-FEW = replace(SMALL, iterations=3, max_seconds=1000.0)
+FEW = replace(TINY, iterations=3, max_seconds=1000.0)
 DAY = 86400.0
 
 
@@ -41,12 +41,12 @@ def test_an_absent_package_is_told_before_anything_is_played(
     settings: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    config: TrainConfig = replace(SMALL, lora_rank=4)
+    config: TrainConfig = replace(TINY, lora_rank=4)
     if "rollout" in settings:
-        config = replace(SMALL, rollout=replace(SMALL.rollout, sampler="vllm"))
+        config = replace(TINY, rollout=replace(TINY.rollout, sampler="vllm"))
     if "agent" in settings:
         monkeypatch.setitem(sys.modules, "uvicorn", None)
-        config = replace(SMALL, agent=replace(SMALL.agent, command="true"))
+        config = replace(TINY, agent=replace(TINY.agent, command="true"))
     with pytest.raises(MissingExtra, match=r"turngym\[(train|vllm|serve)\]"):
         setup.require_packages(config)
     with pytest.raises(MissingExtra):

@@ -55,7 +55,7 @@ def test_the_page_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
 
 
 def test_the_embedded_picture_is_the_learning_curve(tmp_path: Path) -> None:
-    _, page = written(run_folder(tmp_path / "run", ALL))
+    _, page = written(run_folder(tmp_path / "run", ALL), draws=True)
     (source,) = [value for element, name, value in page.attributes if (element, name) == ("img", "src")]
     picture = np.asarray(imread(io.BytesIO(base64.b64decode(source.removeprefix("data:image/png;base64,")))))
     assert picture.shape[1] > picture.shape[0] > 400

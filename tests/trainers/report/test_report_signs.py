@@ -53,13 +53,11 @@ FAILING: Mapping[str, tuple[dict[str, Any], str]] = {
         },
         "100.0 % of the actions were invalid in the last iteration",
     ),
-    "tiny learning rate": (changed("update", learning_rate=1e-12), "the learning rate is 1e-12"),
     "equal groups": (changed("rollout", temperature=0.001), r"\d % of the groups had equal returns"),
     "no entropy": (
         {"algorithm": "reinforce", **changed("rollout", temperature=0.001)},
         r"the entropy was \S+ nats per token in the last 10 iterations",
     ),
-    "too short": ({"iterations": 3}, "3 iterations are too few to tell"),
 }
 
 
@@ -105,6 +103,11 @@ def test_success_that_rises_or_falls_in_training_is_said_with_its_ends() -> None
 )
 def test_the_first_cause_in_the_metrics_is_named(metrics: dict[str, float], expected: str) -> None:
     assert expected in explanation(run_of(flat(**metrics)))
+
+
+def test_a_tiny_learning_rate_and_a_run_that_is_too_short_are_named() -> None:
+    assert "the learning rate is 1e-12" in explanation(run_of(flat(), update={"learning_rate": 1e-12}))
+    assert "3 iterations are too few to tell" in explanation(run_of(flat()[:3]))
 
 
 def test_the_hint_to_play_has_the_options_of_the_run() -> None:

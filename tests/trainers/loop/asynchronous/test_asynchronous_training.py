@@ -72,7 +72,6 @@ def no_player() -> bool:
 @pytest.mark.parametrize(
     ("algorithm", "options", "settings"),
     [
-        ("grpo", {}, {"schedule": "async", "max_staleness": 0}),
         ("dapo", {"dapo": {"max_rounds": 3}}, {"schedule": "async", "max_staleness": 0}),
         ("ppo+tis", {}, {"journal": True}),
     ],
@@ -116,7 +115,7 @@ def test_the_tokens_without_staleness_are_those_of_the_synchronous_run(tmp_path:
 def test_episodes_are_played_during_updates_and_their_age_is_bounded(
     on_stale: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = replace(WATCHED, env_options={"seconds": 0.002}, iterations=12)
+    config = replace(WATCHED, env_options={"seconds": 0.002}, iterations=8)
     config = with_rollout(config, schedule="async", max_staleness=2, on_stale=on_stale, backend="thread", num_envs=9)
     batches: list[list[Trajectory]] = []
     gather = AsyncTask.gather
@@ -136,7 +135,7 @@ def test_episodes_are_played_during_updates_and_their_age_is_bounded(
             groups.setdefault(episode.spec.group, []).append(episode)
             versions = [turn.policy_version for turn in episode.turns]
             assert versions == sorted(versions) and iteration - 2 <= versions[0] and versions[-1] <= iteration
-    assert len(batches) == 12 and len(groups) == 24 and all(len(group) == 3 for group in groups.values())
+    assert len(batches) == 8 and len(groups) == 16 and all(len(group) == 3 for group in groups.values())
     firsts = [{episode.turns[0].policy_version for episode in group} for group in groups.values()]
     assert all(len(versions) == 1 for versions in firsts), "all episodes of a group begin with the same weights"
 
@@ -160,10 +159,7 @@ def test_a_sampler_that_breaks_ends_the_run_with_its_message(tmp_path: Path, mon
     assert train(config, tmp_path / "run", resume=True).finished and len(numbers(tmp_path / "run")) == 5
 
 
-@pytest.mark.parametrize("staleness", [0, 2])
-def test_an_interrupt_leaves_a_checkpoint_and_the_run_goes_on_without_playing_anything_twice(
-    staleness: int, tmp_path: Path
-) -> None:
+def test_an_interrupt_leaves_a_checkpoint_and_the_run_goes_on_without_playing_anything_twice(tmp_path: Path) -> None:
     log, folder = tmp_path / "log", tmp_path / "run"
 
     def interrupt(model: LanguageModel, record: Mapping[str, Any]) -> None:
@@ -171,13 +167,13 @@ def test_an_interrupt_leaves_a_checkpoint_and_the_run_goes_on_without_playing_an
             os.kill(os.getpid(), signal.SIGINT)
 
     config = replace(WATCHED, env_options={"log": str(log), "longest": 8}, iterations=6)
-    config = with_rollout(config, schedule="async", max_staleness=staleness)
+    config = with_rollout(config, schedule="async", max_staleness=2)
     assert not train(config, folder, watch=interrupt).finished and no_player()
     assert [path.name for path in all_checkpoints(folder / "checkpoints")] == ["000002"]
     assert train(config, folder, resume=True).finished
     records = numbers(folder)
     steps = Counter(line for line in lines_of(config, log) if line.startswith("step"))
-    in_flight = 6 if staleness else 0
+    in_flight = 6
     assert records[-1]["turns_total"] <= steps.total() <= records[-1]["turns_total"] + in_flight
     assert len([line for line in lines_of(config, log) if line.startswith("reset")]) <= 36 + in_flight
 
@@ -190,13 +186,13 @@ def test_an_episode_whose_worker_dies_is_played_on(settings: dict[str, Any], tmp
         if record["iteration"] == 1:
             deadly.touch()
 
-    config = replace(WATCHED, env_options={"deadly": str(deadly), "longest": 8}, iterations=6)
+    config = replace(WATCHED, env_options={"deadly": str(deadly), "longest": 8}, iterations=4)
     config = with_rollout(config, backend="process", num_workers=2, **settings)
     train(config, tmp_path / "run", watch=strike)
     records = numbers(tmp_path / "run")
     assert not deadly.exists() and sum(record["rollout/replayed"] for record in records) >= 1
-    assert [record["rollout/faults"] for record in records] == [0] * 6
-    assert [record["rollout/episodes"] for record in records] == [6] * 6
+    assert [record["rollout/faults"] for record in records] == [0] * 4
+    assert [record["rollout/episodes"] for record in records] == [6] * 4
 
 
 def test_an_environment_that_breaks_by_itself_costs_its_episode(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def test_weights_never_change_inside_a_completion(
     _, weights, versions = publisher
     player = VersionedAgent(agent_of(weights.model), weights.refresh)
     seen = set()
-    for episode in range(40):
+    for episode in range(15):
         for decision in player.act([request(2 * episode + k, 0, "player 2 3 box 3 3") for k in range(2)]):
             seen.add(decision.policy_version)
             network = versions[decision.policy_version]
