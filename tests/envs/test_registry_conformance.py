@@ -82,9 +82,13 @@ def test_the_registry_holds_the_tables() -> None:
     assert registered == set(specs()) and len(usable_ids()) >= 6
 
 
-@pytest.mark.parametrize("plain_id", [each for each in kinds() if is_plain(each)])
+PLAIN = [env_id for env_id in kinds() if is_plain(env_id)]
+"""The kinds whose checks need neither a package nor a program: those of the others are slow, and integration tests."""
+
+
+@pytest.mark.parametrize("plain_id", PLAIN)
 def test_the_check_finds_nothing(plain_id: str) -> None:
-    """In one episode for each rule; in several, in other processes, and where a package or a program is slow, below."""
+    """In one episode for each rule; in other processes, and of all kinds, below."""
     assert not check(plain_id, episodes=1, in_process=True).findings
 
 
@@ -193,7 +197,7 @@ def play(vector: TextVectorEnv, first_seed: int) -> list[str]:
 
 def test_backends_give_byte_equal_transcripts() -> None:
     """An episode of each kind of environment; the single environment gives the same text too, for some of them."""
-    ids = one_of_each_kind()
+    ids = PLAIN
     vectors = [
         make_vec(ids, backend=backend, num_workers=workers, autoreset_mode=AutoresetMode.DISABLED)
         for backend, workers in (("sync", None), ("process", 3))
