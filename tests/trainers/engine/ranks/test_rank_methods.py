@@ -18,7 +18,7 @@ from turngym.trainers.records.run_folder import RunFolder
 pytestmark = pytest.mark.integration
 
 TOLERANCES = {"float64": 1e-9, "float32": 1e-5}
-OWN_COUNTS = ("time/", "rollout/prefilled_tokens", "rollout/reused_tokens")
+OWN_COUNTS = ("time/", "rollout/prefilled_tokens", "rollout/reused_tokens", "rollout/cache_forks")
 """What depends on how many episodes are played side by side."""
 
 
