@@ -271,9 +271,9 @@ def command(lease: Lease) -> None:
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
         words = [sys.executable, "-m", "turngym", "train", "--env", "turngym/FrozenLake-v0", "--run-dir", str(run)]
-        words += ["--iterations", "3", "--max-seconds", "0", "--rollout.groups", "4", "--rollout.group-size", "4"]
-        words += ["--warmup.demonstrations", "20", "--warmup.epochs", "2", "--evaluation.episodes", "8"]
-        words += ["--device", lease.device]
+        words += ["--iterations", "1", "--max-seconds", "0", "--rollout.groups", "4", "--rollout.group-size", "4"]
+        words += ["--warmup.demonstrations", "20", "--warmup.epochs", "2", "--evaluation.episodes", "4"]
+        words += ["--evaluation.every", "0", "--env-options", "view=coordinates", "--device", lease.device]
         start = time.perf_counter()
         variables = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         limit = max(20.0, lease.left)
