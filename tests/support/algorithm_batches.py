@@ -1,7 +1,7 @@
 """Random batches with awkward shapes in them, for every registered algorithm and for compositions of them."""
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -157,22 +157,30 @@ def loss_code(variant: str) -> tuple[object, ...]:
         algorithm = algorithm.base
 
 
-_HOOKS = ("collect", "observe", "update_state", "modules", "module_losses", "trains_policy")
-
-
-def running_code(variant: str) -> tuple[object, ...]:
-    """Everything of a method that a training loop runs besides its credit."""
+def code_of(variant: str, *hooks: str) -> tuple[object, ...]:
+    """The functions of a method and of its modifiers that a training loop calls by these names."""
     algorithm: Any = made(variant)
-    path: list[object] = [*loss_code(variant), algorithm.needs]
+    path: list[object] = []
     while True:
-        path += [getattr(type(algorithm), name) for name in _HOOKS]
+        path += [getattr(type(algorithm), name) for name in hooks]
         if not isinstance(algorithm, Modifier):
             return tuple(path)
         algorithm = algorithm.base
 
 
-METHODS = sorted({running_code(name): name for name in sorted(ALGORITHMS, reverse=True)}.values())
+def one_of_each(code: Callable[[str], object]) -> list[str]:
+    """One registered method for each code."""
+    return sorted({code(name): name for name in sorted(ALGORITHMS, reverse=True)}.values())
+
+
+_MODULES = ("modules", "module_losses", "trains_policy")
+_HISTORY = ("collect", "observe", "update_state", *_MODULES)
+METHODS = one_of_each(lambda name: (made(name).needs, *loss_code(name), *code_of(name, *_HISTORY)))
 """One registered method for each way of training; the others differ from it in their credit, or in settings."""
+WITH_HISTORY = one_of_each(lambda name: code_of(name, *_HISTORY))
+"""One for each way to gather episodes, and to depend on earlier iterations."""
+OF_EACH_PASS = one_of_each(lambda name: (made(name).needs, *code_of(name, "transform_gradients", *_MODULES)))
+"""One for each kind of passes through the networks, and of work on their gradients."""
 OF_EACH_BASE = sorted({kind.__mro__[1]: name for name, kind in sorted(ALGORITHMS.items(), reverse=True)}.values())
 """One registered method of each base class, for what depends on the precision of numbers."""
 

@@ -63,7 +63,7 @@ ONE_GROUP, ALL_FAULTY, RESUMED = "one group", "all faulty", "resumed"
 JOURNALED, REWARDED = "journaled", "rewarded"
 LAUNCHERS_SIGNAL = 3.0
 """Seconds in which a launcher misses a rank; its signal ends nothing even if it comes later."""
-METHODS = {"float64": sorted(ALGORITHMS), "float32": algorithm_batches.OF_EACH_BASE}
+METHODS = {"float64": sorted(ALGORITHMS), "float32": ["grpo", "ppo", "s_ppo"]}
 
 
 class ExactNorm(nn.Module):
@@ -170,8 +170,8 @@ def train(
 
 
 def train_all(ranks: Ranks, folder: Path) -> None:
-    """Train with every method, for longer where another one trains in another way, and the awkward cases."""
-    longer = {*algorithm_batches.METHODS, *OPTIONS}
+    """Train with every method, for longer where iterations depend on each other, and the awkward cases."""
+    longer = {*algorithm_batches.WITH_HISTORY, *OPTIONS}
     for name, dtype in DTYPES.items():
         for method in METHODS[name]:
             iterations = CONFIG.iterations if name == "float64" and method in longer else 1

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import rank_methods
 import torch
-from algorithm_batches import METHODS, VARIANTS, made
+from algorithm_batches import OF_EACH_PASS, VARIANTS, made
 from layout_batches import exact_norms, token_episodes, wide_model
 from rank_methods import CONFIG as RUN
 from rank_methods import DTYPES, train
@@ -43,7 +43,7 @@ from turngym.trainers.loop.checkpoints.pieces import divided_tensors
 from turngym.trainers.loop.tasks.task import EnvTask
 from turngym.trainers.records.run_folder import RunFolder
 
-COMPARED = {"float64": METHODS, "float32": rank_methods.METHODS["float32"]}
+COMPARED = {"float64": OF_EACH_PASS, "float32": rank_methods.METHODS["float32"]}
 CONFIG: Mapping[str, Any] = {"learning_rate": 1e-2, "max_grad_norm": 0.5, "max_micro_batch_tokens": 200}
 
 
@@ -106,7 +106,7 @@ def compared(
 
 
 def methods(ranks: Ranks, kind: str) -> dict[str, Any]:
-    """A method of each way of training, or in float32 of each base class; one has probes that always count."""
+    """A method of each kind of passes, or in float32 a few; one has probes that always count."""
     model, episodes = model_and_episodes(DTYPES[kind])
     VARIANTS["s_ppo"] = ("s_ppo", {"s_ppo": {"trigger": 0.0}})
     return {name: compared(model, episodes, name, ranks) for name in COMPARED[kind]}

@@ -136,11 +136,10 @@ def test_a_known_sentence_in_the_name_of_a_set_becomes_its_representative() -> N
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("seed", range(3))
-def test_a_language_model_ends_near_the_equilibrium(seed: int) -> None:
+def test_a_language_model_ends_near_the_equilibrium() -> None:
     texts = [text for each in TREE.sets for text in (each.name, *each.actions)]
     tokenizer = build_tokenizer(texts, 400, words_apart=True)
-    network = build_model(tokenizer, EmbeddedConfig(hidden_size=32, layers=1, heads=2), seed)
+    network = build_model(tokenizer, EmbeddedConfig(hidden_size=32, layers=1, heads=2), 0)
     speech = LanguageSpeech(LanguageModel(network, tokenizer, "embedded"))
     situations = [(each.name, each.actions) for each in TREE.sets]
     optimiser = torch.optim.AdamW(network.parameters(), lr=3e-3)
@@ -149,5 +148,5 @@ def test_a_language_model_ends_near_the_equilibrium(seed: int) -> None:
         (-torch.stack(speech.logprobs(situations)).mean()).backward()
         optimiser.step()
     before = evaluate_policy(TREE, speech_policy(TREE, speech)).exploitability
-    [found] = lspo(Boast(), speech, LspoSettings(seed=seed, learning_rate=3e-3))
+    [found] = lspo(Boast(), speech, LspoSettings(learning_rate=3e-3))
     assert before > 0.15 and found.abstract < 1e-3 and found.model < 0.05

@@ -156,18 +156,15 @@ def test_the_command_line_takes_the_options_of_lspo() -> None:
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("seed", range(3))
-def test_the_model_of_a_run_comes_nearer_to_the_equilibrium(seed: int, tmp_path: Path) -> None:
+def test_the_model_of_a_run_comes_nearer_to_the_equilibrium(tmp_path: Path) -> None:
     config = replace(
         SMALL,
-        seed=seed,
         iterations=1,
         algorithm_options={"lspo": {"solver_steps": 2000, "updates": 150, "decisions": 8}},
         embedded=EmbeddedConfig(hidden_size=32, layers=1, heads=2, vocabulary=400),
         warmup=SupervisedConfig(demonstrations=400, epochs=20, learning_rate=5e-3, batch_size=8),
         rollout=replace(SMALL.rollout, groups=300),
         update=UpdateConfig(learning_rate=3e-3),
-        evaluation=EvaluationConfig(episodes=0, every=0, curve_episodes=1),
     )
     train(config, tmp_path / "run")
     before, after = (exploitability(config, tmp_path / "run" / name) for name in ("warmup", "model"))
