@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import warm
 
 pytestmark = pytest.mark.integration
 
@@ -47,7 +48,7 @@ def records(folder: Path) -> list[dict[str, Any]]:
 
 def test_torchrun_trains_as_one_process_does(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
-    alone = run([], *WORDS, "--run-dir", str(one))
+    alone = warm.run("-m", "turngym", *WORDS, "--run-dir", str(one))
     launched = run(LAUNCHERS["torchrun"], *WORDS, "--run-dir", str(two), "--json")
     assert (alone.returncode, launched.returncode) == (0, 0), alone.stderr + launched.stderr
     assert json.loads(launched.stdout)["finished"] is True, "one document: only the first rank speaks"

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import warm
 from fault_runs import TINY
 
 from turngym.envs.png import png
@@ -34,8 +35,7 @@ def turngym(words: str, folder: Path, **variables: str) -> tuple[dict[str, Any],
     """Run a command in a folder without the settings of trackers; return its JSON and its other output."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(OWN)}
     env = kept | {"HOME": str(folder), "TRACKIO_DIR": str(folder / "trackio")} | variables
-    call = [sys.executable, "-m", "turngym", *words.split()]
-    done = subprocess.run(call, cwd=folder, env=env, capture_output=True, text=True, timeout=900, check=False)
+    done = warm.run("-m", "turngym", *words.split(), cwd=folder, env=env)
     assert done.returncode == 0, done.stderr[-4000:]
     return json.loads(done.stdout), " ".join(done.stderr.split())
 

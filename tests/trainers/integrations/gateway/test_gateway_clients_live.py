@@ -78,12 +78,11 @@ def test_anthropic_chats_and_streams(client: Client, episode: GatewayEpisode) ->
 
 def test_the_example_is_trained(tmp_path: Path) -> None:
     words = ["train", "--env", "turngym/NumberLine-v0", "--env-options", "max_turns=4", "highest=3"]
-    words += ["--agent.command", f"{sys.executable} {EXAMPLE}", "--iterations", "2", "--no-control"]
+    words += ["--agent.command", f"{sys.executable} {EXAMPLE}", "--iterations", "1", "--no-control"]
     words += ["--warmup.demonstrations", "20", "--warmup.epochs", "2", "--max-seconds", "0"]
     words += ["--rollout.groups", "1", "--rollout.group-size", "2", "--rollout.max-new-tokens", "6"]
     words += ["--evaluation.episodes", "2", "--evaluation.every", "0", "--run-dir", str(tmp_path / "run")]
     assert main(words) == 0
-    lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
-    records = [json.loads(line) for line in lines]
-    assert len(records) == 2 and all(record["rollout/faults"] == 0 for record in records)
-    assert all(record["rollout/gateway_share_kept"] > 0 for record in records)
+    [line] = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
+    record = json.loads(line)
+    assert record["rollout/faults"] == 0 and record["rollout/gateway_share_kept"] > 0
