@@ -152,6 +152,7 @@ def test_a_plugin_is_found_by_its_id_without_an_import(
         assert main(["play", "my/PluggedGam", "--seed", "1"]) == 2
         assert "Did you mean 'my/PluggedGame-v0'?" in capsys.readouterr().err
         monkeypatch.setattr(importlib.metadata, "entry_points", lambda **wanted: [broken])
+        monkeypatch.syspath_prepend(tmp_path / "elsewhere")  # entry points are read again when sys.path changes
         with pytest.warns(UserWarning, match=r"1 of 2 plug-ins could not be loaded; .* \(no_such_module\): ModuleNot"):
             assert main(["play", "my/Nothing-v0"]) == 2
     finally:

@@ -55,6 +55,7 @@ COUNTING_TURNS = {
     "hgpo with base": "mean and deviation of the base group count every turn",
     "stratified_grpo": "a stratum is the episodes with as many turns",
     "hgpo": "what is shared is a history of turns",
+    "rank_grpo": "turns of the same number are compared",
 }
 DISCOUNTED = {
     "gigpo": "the discounted returns of turns of different depth are compared",
