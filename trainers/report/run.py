@@ -22,7 +22,7 @@ from turngym.types import StrPath
 __all__ = ["headline", "write_report"]
 
 
-def write_report(folder: RunFolder, target: StrPath | None = None, curve: Path | None = None) -> Path:
+def write_report(folder: RunFolder, target: StrPath | None = None, curve: StrPath | None = None) -> Path:
     """Write the report: what the run shows in words, tables, the learning curve, and trajectories to read.
 
     It is always written; what the folder lacks, or holds damaged, is named on the page.
@@ -36,6 +36,6 @@ def write_report(folder: RunFolder, target: StrPath | None = None, curve: Path |
     file = Path(target) if target is not None else folder.path / "report.html"
     picture = None
     if run.metrics or run.evaluations:
-        picture = curve.read_bytes() if curve else curve_picture(run)
+        picture = Path(curve).read_bytes() if curve else curve_picture(run)
     write_atomic(file, page(run, picture))
     return file
