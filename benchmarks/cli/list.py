@@ -25,10 +25,11 @@ from turngym.benchmarks.cli.terminal.listing import (
     suite_fields,
 )
 from turngym.benchmarks.suites import find_suite
-from turngym.envs.own import FromFile
+from turngym.envs.own import FromFile, nearest_env
 from turngym.envs.seat import SeatEnv
 from turngym.envs.settings import Configured
 from turngym.errors import UnknownName
+from turngym.loading import split_place
 from turngym.options import attribute_docs, constructor_signature
 from turngym.plugins import load_plugins
 from turngym.terminal.output import print_json
@@ -181,32 +182,41 @@ def _kind_of(name: str) -> str:
     if name in GAMES:
         return ""
     try:
-        require_text_env(find_env(name, KINDS, "environment or kind of component"))
+        require_text_env(find_env(name))
         return ""
-    except UnknownName:
-        kinds = (kind for kind, rows in KINDS.items() if any(row["name"] == name for row in rows()))
-        if kind := next(kinds, ""):
+    except UnknownName as error:
+        kinds = {str(row["name"]): kind for kind, rows in KINDS.items() for row in rows()}
+        if kind := kinds.get(name):
             return kind
-        raise
+        if split_place(name)[0]:
+            raise
+        names = (*KINDS, *kinds)
+        raise UnknownName(f"no environment, component or kind named {name!r}. {nearest_env(name, names)}") from error
 
 
 def _show_component(kind: str, name: str, as_json: bool) -> None:
     """Print what is known of a component, and the settings of a training method."""
     row = next(row for row in KINDS[kind]() if row["name"] == name)
-    settings = _settings(name) if kind == "algorithms" else []
+    settings = _settings(kind, name)
     if as_json:
         print_json({name: row | {"kind": kind, "settings": settings}})
     else:
         print_component(kind, row, settings)
 
 
-def _settings(method: str) -> list[Row]:
-    """Return the settings of a training method: name, default and meaning."""
+def _settings(kind: str, name: str) -> list[Row]:
+    """Return the settings of a training method or curriculum: name, default and meaning."""
     from turngym.trainers.algorithms import parts
+    from turngym.trainers.curricula import CURRICULA
 
-    (*_, (_, config)) = parts(method)
+    if kind == "algorithms":
+        prefix, config = f"{name}.", parts(name)[-1][1]
+    elif kind == "curricula":
+        prefix, config = "", CURRICULA[name].Config
+    else:
+        return []
     texts = attribute_docs(config)
     return [
-        {"name": f"{method}.{each.name}", "value": "", "default": repr(each.default), "meaning": texts.get(each.name)}
+        {"name": f"{prefix}{each.name}", "value": "", "default": repr(each.default), "meaning": texts.get(each.name)}
         for each in dataclasses.fields(config)
     ]

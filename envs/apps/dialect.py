@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Mapping
 from functools import lru_cache
@@ -15,7 +16,6 @@ from turngym.envs.parsing.calls import cut, harmless
 from turngym.envs.parsing.json_text import objects
 from turngym.envs.tools.tool_schema import CALL_MARK, Tool, find_call, read_call
 from turngym.envs.website.draw import Dice
-from turngym.errors import nearest
 from turngym.seeding import restart
 
 DOCS, CALL, SUBMIT = "docs", "call", "submit"
@@ -151,13 +151,18 @@ class Dialect:
         return _simple(kind, rest.strip())
 
     def _read_call(self, text: str) -> Act | str:
-        name, _, rest = text.partition(" ")
+        name = text.partition("{")[0].strip()
+        rest = text[len(name) :].strip()
         if name not in self.tools:
-            return f"there is no function {harmless(cut(name, 60))!r}. {nearest(name[:60], self.tools)}"
+            close = difflib.get_close_matches(name[:60], self.tools, n=1, cutoff=0.5)
+            hint = f"Did you mean {close[0]!r}?" if close else f"{DOCS} APP lists the functions of an app"
+            return f"there is no function {harmless(cut(name, 60))!r}. {hint}"
         start, end, _ = next(objects(rest, 1), (-1, -1, None))
         if start or rest[end:].strip():
             return f"write call {name} and its arguments as one JSON object"
         found, arguments, problem = read_call(f'{{"name": "{name}", "arguments": {rest}}}', self.tools)
+        if found is None and "not closed" in problem:  # a number or depth that JSON does not have
+            return f"the arguments of call {name} are no JSON object"
         return self._act(name, arguments) if found else _short(problem)
 
     def _act(self, name: str, arguments: Mapping[str, Any]) -> Act | str:

@@ -115,7 +115,7 @@ class Apps(TextEnv[str]):
     def apply_action(self, action: str) -> Outcome[str]:
         act = self._names.read(action)
         if isinstance(act, str):
-            return Outcome(f"That is no action: {act}.", action_is_valid=False)
+            return Outcome(f"That is no action: {act}{'' if act.endswith('?') else '.'}", action_is_valid=False)
         before = self.progress()
         if act.kind == SUBMIT:
             success = self._verdict.is_reached

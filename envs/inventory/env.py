@@ -68,9 +68,10 @@ class Inventory(TextEnv[str]):
 
     A reward is the profit of a period times ``reward_scale``. The score is 0 for the expected profit without any order,
     and 1 for the expected profit of optimal orders, which luck can exceed; an episode is a success from
-    ``success_score`` on. The expert orders up to the levels of Clark and Scarf's dynamic programme, which are optimal
-    for expected profit. It leaves out the factory's limit of 100 units per period and the limit of orders, which these
-    levels do not reach.
+    ``success_score`` on. With one stage, an order of the mean in all but the last four periods scores about .97, so
+    compare scores there; with three it scores about .87. The expert orders up to the levels of Clark and Scarf's
+    dynamic programme, which are optimal for expected profit. It leaves out the factory's limit of 100 units per period
+    and the limit of orders, which these levels do not reach.
 
     >>> env = Inventory(stages=3)
     >>> observation, info = env.reset(seed=0)

@@ -53,13 +53,18 @@ class Tables:
         return record
 
     def add(self, table: str, **cells: Cell) -> Record:
-        """Add a record with an id that no other had, and return it."""
+        """Add a record and return it; one that was removed has its id again, any other an id that none had."""
+        if table in self._last:
+            for number, old in self._start[table].items():
+                if number not in self._now[table] and {"id": number, **cells} == old:
+                    self._now[table][number] = old
+                    return old
         number = max(self._last.get(table, 0), max(self._now[table], default=0)) + 1
         self._now[table][number] = record = {"id": number, **cells}
         return record
 
     def remove(self, table: str, number: int) -> None:
-        """Remove a record; its id is not used again."""
+        """Remove a record; no other record has its id later."""
         self._last[table] = max(self._last.get(table, 0), *self._now[table])
         del self._now[table][number]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from turngym.errors import ConfigError
 from turngym.loading import Wanted, load_object, split_place
 from turngym.registry import Registry
 from turngym.wrappers.wrapping import Wrapping
@@ -36,8 +37,11 @@ def make_curriculum(specification: str) -> Curriculum[Any]:
 
 
 def _curriculum_class(name: str) -> type[Curriculum[Any]]:
-    if not split_place(name)[0]:
+    place, last = split_place(name)
+    if not place:
         return CURRICULA[name]
+    if place in CURRICULA:
+        raise ConfigError(f"the curriculum {place} has no value for {last!r}: write {place}:{last}=VALUE.")
     from turngym.trainers.curricula.base.curriculum import Curriculum
 
     form = "a class of turngym.trainers.curricula.base.curriculum.Curriculum"

@@ -17,20 +17,17 @@ from turngym.trainers.curricula.base.curriculum import Curriculum, CurriculumCon
 
 
 class PCLConfig(CurriculumConfig):
-    """Settings of ``pcl``.
-
-    Args:
-        candidates: Candidates per group, drawn uniformly from all tasks.
-        target: Success rate that is sought.
-    """
+    """Settings of ``pcl``."""
 
     candidates: Positive = 4
+    """Candidates per group, drawn uniformly from all tasks."""
     target: Share = 0.5
+    """Success rate that is sought."""
 
 
 @CURRICULA.register("pcl")
 class PCL(Curriculum[PCLConfig]):
-    """Takes those candidates whose estimated success rate is nearest to one half.
+    """Takes those candidates whose estimated success rate is nearest to ``target``.
 
     Tasks never played count as one half, so each is tried early.
 

@@ -10,21 +10,18 @@ from turngym.trainers.curricula.base.curriculum import CurriculumConfig, Record,
 
 
 class PoolsConfig(CurriculumConfig):
-    """Settings of ``pools``.
-
-    Args:
-        hard: Greatest success rate of a hard task.
-        easy: Success rate above which a task is easy.
-        hard_weight: Weight of a hard task in the draw; 0 closes the pool.
-        normal_weight: Weight of a task in between.
-        easy_weight: Weight of an easy task; 0 closes the pool.
-    """
+    """Settings of ``pools``."""
 
     hard: Share = 0.25
+    """Greatest success rate of a hard task."""
     easy: Share = 0.75
+    """Success rate above which a task is easy."""
     hard_weight: Amount = 0.2
+    """Weight of a hard task in the draw; 0 closes the pool."""
     normal_weight: Amount = 1.0
+    """Weight of a task in between."""
     easy_weight: Amount = 0.2
+    """Weight of an easy task; 0 closes the pool."""
 
     def check(self) -> None:
         """Raise unless the pools are in order."""

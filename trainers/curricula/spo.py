@@ -11,13 +11,10 @@ from turngym.trainers.curricula.base.curriculum import CurriculumConfig, Record,
 
 
 class SPOConfig(CurriculumConfig):
-    """Settings of ``spo``.
-
-    Args:
-        floor: Weight that every task has at least.
-    """
+    """Settings of ``spo``."""
 
     floor: Amount = 0.05
+    """Weight that every task has at least."""
 
 
 @CURRICULA.register("spo")

@@ -241,10 +241,12 @@ def print_component(kind: str, row: Mapping[str, Any], settings: Rows) -> None:
     printer.text(row["summary"])
     facts = {"family": row.get("family", ""), "needs": ", ".join(row.get("needs", ())), "package": _note(row)}
     printer.lines(columns([(f"{name}:", text, "") for name, text in facts.items() if text], printer.width))
-    if kind == "algorithms":
-        _part(printer, "Settings (--NAME VALUE after turngym train)", "")
+    if settings:
+        is_method = kind == "algorithms"
+        form = "--NAME VALUE" if is_method else f"--curriculum {row['name']}:NAME=VALUE,NAME=VALUE"
+        _part(printer, f"Settings ({form} after turngym train)", "")
         printer.lines(columns([_option(each) for each in settings], printer.width))
-        _part(printer, "Next", f"turngym train --algorithm {row['name']}")
+        _part(printer, "Next", f"turngym train --{'algorithm' if is_method else 'curriculum'} {row['name']}")
 
 
 def _part(printer: _Printer, heading: str, text: str) -> None:

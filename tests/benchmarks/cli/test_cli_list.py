@@ -101,8 +101,9 @@ def test_an_environment_that_cannot_be_made_shows_its_options_and_the_reason(
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("sokoban", "no environment or kind of component named 'sokoban'. Did you mean 'turngym/Sokoban-v0'?"),
+        ("sokoban", "no environment, component or kind named 'sokoban'. Did you mean 'turngym/Sokoban-v0'?"),
         ("turngym/KuhnPokr-v0", "Did you mean 'turngym/KuhnPoker"),
+        ("PCL", "no environment, component or kind named 'PCL'. Did you mean 'pcl'?"),
         ("algorithm", "Did you mean 'algorithms'?"),
         ("CartPole-v1", "CartPole-v1 is no text environment of turngym"),
     ],
@@ -117,6 +118,7 @@ def test_a_training_method_is_shown_with_all_its_settings(capsys: pytest.Capture
     assert lines[0] == "grpo, one of the algorithms" and lines[-1] == "  turngym train --algorithm grpo"
     assert "  grpo.kl_coef=0.04                Weight of the KL to the reference policy; above 0" in "\n".join(lines)
     assert "  grpo.clip_low=0.2                Clip range below a ratio of 1." in lines, "inherited settings too"
+    assert "  target=0.5    Success rate that is sought." in listed(["pcl"], capsys, 110)
     assert main(["list", "reflexion", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["reflexion"]["kind"] == "styles"
 

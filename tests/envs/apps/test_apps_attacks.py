@@ -7,6 +7,7 @@ import pytest
 from turngym.envs.apps.dialect import CALL, SUBMIT, Act, dialect
 from turngym.envs.apps.env import Apps
 from turngym.envs.apps.functions import FUNCTIONS
+from turngym.envs.service.tables import Tables
 
 COUNT = 10
 Player = Callable[[Apps], Iterator[str]]
@@ -24,6 +25,17 @@ def key(env: Apps, app: str) -> Iterator[str]:
     for account, row in env.task.rows["accounts"].items():
         if row["app"] == app:
             yield f'call accounts_sign_in {{"account": {account}}}'
+
+
+def test_what_is_taken_back_is_no_change() -> None:
+    rows = {"likes": {7: {"id": 7, "account": 1, "song": 2}, 9: {"id": 9, "account": 1, "song": 3}}}
+    tables = Tables(rows)
+    tables.remove("likes", 7)
+    assert tables.changes() == [("likes", 7, ())]
+    assert tables.add("likes", account=1, song=4)["id"] == 10, "an id of its own"
+    assert tables.add("likes", account=1, song=2)["id"] == 7, "the one that was removed"
+    tables.remove("likes", 10)
+    assert tables.changes() == []
 
 
 def nothing(env: Apps) -> Iterator[str]:

@@ -183,6 +183,15 @@ def test_dialects_differ_and_wrong_names_are_answered() -> None:
 @pytest.mark.parametrize(
     ("action", "answer"),
     [
+        (
+            'call notes_lst{"key": "x"}',
+            "That is no action: there is no function 'notes_lst'. Did you mean 'notes_list'?",
+        ),
+        ("call zzz {}", "That is no action: there is no function 'zzz'. docs APP lists the functions of an app."),
+        (
+            'call accounts_list {"page": NaN}',
+            "That is no action: the arguments of call accounts_list are no JSON object.",
+        ),
         ('call mail_list {"key": "mail-1", "folder": "inbox"}', "Error: this is no key of mail"),
         ('call accounts_sign_in {"account": 999999}', "Error: there is no account 999999."),
         ('call accounts_list {"page": 99}', "Error: there is no page 99, the last one is 2."),

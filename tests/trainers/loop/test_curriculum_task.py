@@ -156,7 +156,12 @@ def test_damaged_results_are_refused(stored: object) -> None:
             "no option 'task'. Did you mean 'tasks'",
         ),
         ({"curriculum": "pools:hard=0.9"}, ConfigError, "hard of the curriculum pools must be"),
-        ({"curriculum": "spo:tasks=1"}, ConfigError, "has 1 tasks for 2 groups: give it tasks=8"),
+        (
+            {"curriculum": "spo:tasks"},
+            ConfigError,
+            "the curriculum spo has no value for 'tasks': write spo:tasks=VALUE",
+        ),
+        ({"curriculum": "spo:tasks=1"}, ConfigError, "has 1 task for 2 groups: give it tasks=8"),
         ({"env": "turngym/KuhnPoker-v0", "env_options": {}}, ConfigError, "no success rate of a deal"),
         ({"rollout": RolloutConfig(journal=True)}, ConfigError, "play ahead of results"),
         (

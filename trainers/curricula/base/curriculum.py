@@ -53,15 +53,12 @@ class Record(NamedTuple):
 
 
 class CurriculumConfig(Options):
-    """Settings of every curriculum.
-
-    Args:
-        tasks: Number of tasks; each is an instance of the train split.
-        decay: Weight of a task's earlier episodes when another group of it has been played.
-    """
+    """Settings of every curriculum."""
 
     tasks: Positive = 256
+    """Number of tasks; each is an instance of the train split."""
     decay: Share = 0.5
+    """Weight of a task's earlier episodes when another group of it has been played."""
 
 
 ConfigT = TypeVar("ConfigT", bound=CurriculumConfig)

@@ -12,6 +12,7 @@ from turngym.arithmetic import float_sum
 from turngym.envs.multiagent.registration import is_game
 from turngym.errors import CheckpointError, ConfigError
 from turngym.seeding import stream, stream_seed
+from turngym.trainers.core.wording import counted
 from turngym.trainers.curricula import make_curriculum
 from turngym.trainers.curricula.base.curriculum import Record
 from turngym.trainers.loop.tasks.parts import WHOLE, Part, Seeded
@@ -152,6 +153,7 @@ def require_choosable(config: TrainConfig) -> None:
     tasks, groups = make_curriculum(config.curriculum).config.tasks, config.rollout.groups
     if tasks < groups:
         raise ConfigError(
-            f"{config.curriculum} has {tasks} tasks for {groups} groups: give it tasks={4 * groups}, or pass a smaller "
+            f"{config.curriculum} has {counted(tasks, 'task')} for {counted(groups, 'group')}: give it "
+            f"tasks={4 * groups}, or pass a smaller "
             "--rollout.groups."
         )
