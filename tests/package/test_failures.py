@@ -103,7 +103,7 @@ def test_a_full_disk_is_told(evaluation: Path) -> None:
         (["eval"], "missing: TARGET, --agent. `turngym eval --help-all` shows all options."),
         (["eval", HANOI, "--agent"], "Missing value for argument '--agent'. Expected 1 values. `turngym eval --help"),
         (["eval", "--dat", "q", "--agent", "x"], "Unrecognized: --dat. Did you mean --data? `turngym eval --help"),
-        (["list", "evnironments"], "kind of component named 'evnironments'. Did you mean 'environments'?"),
+        (["list", "evnironments"], "component or kind named 'evnironments'. Did you mean 'environments'?"),
         (["train", "--rollout.groups", "many"], "--rollout.groups takes a whole number, got 'many'."),
     ],
 )
