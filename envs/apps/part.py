@@ -50,7 +50,7 @@ class Part(NamedTuple):
 
 
 Maker: TypeAlias = Callable[[Fiction], Part]
-"""Adds records and wrong ones beside them to a fiction and returns the part that is about them."""
+"""Adds records and near misses to a fiction, and returns the part of the request about them."""
 
 
 def step(function: str, account: Draft, **arguments: Any) -> Step:

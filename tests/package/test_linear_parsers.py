@@ -1,4 +1,4 @@
-"""Every parser of what a model writes takes time linear in its length, on 100 kB of its own delimiters.
+"""Every parser of model output takes linear time on 100 kB of its own delimiters.
 
 Formats, wrappers and environments are those that are registered: a new one is covered as soon as it is.
 """

@@ -113,7 +113,7 @@ class Trainer:
             self.turns_total, self.seconds_total = int(extra["turns_total"]), float(extra["seconds_total"])
             self._last_record = dict(extra.get("last_record", {}))
             self._settled = self.learner.updates
-            self.ranks.agree(lambda: self.task.restore(dict(extra.get("task", {})), self.iteration))
+            self.ranks.agree(lambda: self.task.restore(extra.get("task", {}), self.iteration))
             self.ranks.agree(lambda: self.task.resume(self.folder, self.model, self.iteration))
         for record in self.ranks.on_first(self._kept_records):
             with suppress(DivergenceError):

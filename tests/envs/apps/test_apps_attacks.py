@@ -32,7 +32,7 @@ def test_what_is_taken_back_is_no_change() -> None:
     tables = Tables(rows)
     tables.remove("likes", 7)
     assert tables.changes() == [("likes", 7, ())]
-    assert tables.add("likes", account=1, song=4)["id"] == 10, "an id of its own"
+    assert tables.add("likes", account=1, song=4)["id"] == 10, "a new id"
     assert tables.add("likes", account=1, song=2)["id"] == 7, "the one that was removed"
     tables.remove("likes", 10)
     assert tables.changes() == []

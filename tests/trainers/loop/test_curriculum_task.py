@@ -146,6 +146,12 @@ def test_damaged_results_are_refused(stored: object) -> None:
         task.restore({"curriculum": stored}, 1)
 
 
+@pytest.mark.parametrize("state", [None, 3, [], {}])
+def test_a_checkpoint_without_results_is_refused(state: Any) -> None:
+    with closing(CurriculumTask(CONFIG, Solved(CONFIG))) as task, pytest.raises(CheckpointError, match="curriculum's"):
+        task.restore(state, 1)
+
+
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [

@@ -154,6 +154,5 @@ def require_choosable(config: TrainConfig) -> None:
     if tasks < groups:
         raise ConfigError(
             f"{config.curriculum} has {counted(tasks, 'task')} for {counted(groups, 'group')}: give it "
-            f"tasks={4 * groups}, or pass a smaller "
-            "--rollout.groups."
+            f"tasks={4 * groups}, or pass a smaller --rollout.groups."
         )
