@@ -112,9 +112,10 @@ class RolloutConfig(Options):
                 "refresh_every holds the sampler's weights back by itself: leave it out with schedule async and with "
                 "journal, and bound the age of samples with max_staleness."
             )
-        if self.is_journaled and self.ray.workers:
+        if self.ray.workers and self.is_journaled and not self.staleness:
             raise ConfigError(
-                "rollout workers play whole iterations: leave out --rollout.ray.workers, or schedule async and journal."
+                "rollout workers keep a journal of rollouts that overlap with updates: leave out --rollout.journal, or "
+                "pass --rollout.schedule async with --rollout.max-staleness 1 or more."
             )
         if self.is_journaled and self.order == "continuous" and 0 < self.num_envs < self.group_size:
             raise ConfigError(

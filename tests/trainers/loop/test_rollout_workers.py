@@ -4,7 +4,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from turngym.trainers import report
 from turngym.trainers.engine.learner import UpdateConfig
 from turngym.trainers.loop.job import train
 from turngym.trainers.loop.rollout_workers import pool
+from turngym.trainers.loop.rollout_workers.player import AsyncRayTask
 from turngym.trainers.loop.rollout_workers.task import RayTask
 from turngym.trainers.loop.rollout_workers.worker import Gathering
 from turngym.trainers.loop.setup import build_algorithm, with_adapters
@@ -130,8 +132,8 @@ def logprobs(played: list[Trajectory]) -> list[float]:
 def when_computing(task: TaskSource, act: Callable[[int], None]) -> threading.Thread:
     """Do something to the process of a worker as soon as it has computed a little of the next share."""
     assert isinstance(task, RayTask)
-    member = task.pool._members[0]
-    _, pid = task.pool.places()[0]
+    member = task.cluster.pool._members[0]
+    _, pid = task.cluster.pool.places()[0]
     begun = import_ray().get(member.actor.progress.remote())
 
     def watch() -> None:
@@ -171,7 +173,7 @@ def test_a_worker_trains_to_the_same_bits_though_it_is_killed(
     monkeypatch.setattr(factory, "RayTask", Watched)
     run = trained(with_workers(TINY, 1), tmp_path)
     assert [record["rollout/workers_lost"] for record in run.metrics()] == [0, 1, 0]
-    assert tasks[0].version == 3
+    assert tasks[0].cluster.version == 3
     assert [counted(each) for each in run.metrics()] == [counted(each) for each in plain.metrics()]
     assert {name for name in run.metrics()[0] if name not in plain.metrics()[0]} == OWN
     weights = [(each.path / "model" / "model.safetensors").read_bytes() for each in (run, plain)]
@@ -188,15 +190,15 @@ def test_episodes_do_not_depend_on_workers_and_machines(
     played, alone = shared.gather(model, 4, 1), here.gather(model, 4, 1)
     assert texts(played) == texts(alone)
     assert logprobs(played) == pytest.approx(logprobs(alone), abs=1e-5)
-    places = shared.pool.places()
+    places = shared.cluster.pool.places()
     there = [pid for place, pid in places if place == node.node_id]
     assert there, "Ray spreads the workers"
     cluster.remove_node(node, allow_graceful=False)
     assert_gone(there)  # a worker that is not gone yet may answer in time
     assert texts(shared.gather(model, 1, 0)) == texts(here.gather(model, 1, 0))
     # Until Ray notices that the machine is gone, it may start a replacement there, which is lost as well.
-    assert shared.pool.lost >= len(there)
-    now = [member.place for member in shared.pool._members if member.has_arrived]
+    assert shared.cluster.pool.lost >= len(there)
+    now = [member.place for member in shared.cluster.pool._members if member.has_arrived]
     survivors = {pid for _, pid in import_ray().get(now)}
     assert survivors >= {pid for _, pid in places} - set(there)
 
@@ -217,15 +219,15 @@ def test_groups_of_a_worker_that_hangs_are_played_again(
     shared: RayTask, here: TaskSource, model: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is noticed because it computes nothing, as is one that a loaded machine keeps waiting for so long."""
-    monkeypatch.setattr(shared.pool, "config", replace(shared.pool.config, silent_seconds=6.0))
+    monkeypatch.setattr(shared.cluster.pool, "config", replace(shared.cluster.pool.config, silent_seconds=6.0))
     shared.gather(model, 0, 0)
-    _, pid = shared.pool.places()[0]
-    lost = shared.pool.lost
+    _, pid = shared.cluster.pool.places()[0]
+    lost = shared.cluster.pool.lost
     attacker = when_computing(shared, lambda pid: os.kill(pid, signal.SIGSTOP))
     played = shared.gather(model, 1, 0)
     attacker.join()
     assert texts(played) == texts(here.gather(model, 1, 0))
-    assert shared.pool.lost > lost
+    assert shared.cluster.pool.lost > lost
     assert_gone([pid])
     assert texts(shared.gather(model, 2, 0)) == texts(here.gather(model, 2, 0))
 
@@ -264,13 +266,13 @@ def test_a_worker_with_another_base_model_is_replaced(
     adapted = with_adapters(config, load_model(model.name))  # which changes the network that it is given
     assert isinstance(task, RayTask)
     task._play(adapted, [OtherBase()])
-    assert task.pool.lost == 0
+    assert task.cluster.pool.lost == 0
     with torch.no_grad():
         for name, tensor in adapted.network.named_parameters():
             if "lora_B" in name:
                 tensor.fill_(0.02)
     assert texts(task.gather(adapted, 1, 0)) == texts(made(config).gather(adapted, 1, 0))
-    assert task.pool.lost == 1
+    assert task.cluster.pool.lost == 1
 
 
 def test_groups_that_lose_every_worker_stop_the_run(
@@ -284,6 +286,50 @@ def test_groups_that_lose_every_worker_stop_the_run(
     with pytest.raises(ConfigError, match=r"^these episodes cannot be played\.$"):
         shared._play(model, [Wrong(), Gathering(0, 0, False, WHOLE)])
     assert texts(shared.gather(model, 2, 0)) == texts(here.gather(model, 2, 0))
+
+
+def test_asynchronous_groups_are_played_once_whatever_happens_to_workers_and_run(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker is killed, and the run is interrupted and resumed."""
+    rollout = replace(TINY.rollout, schedule="async", max_staleness=1, groups=4)
+    config = with_workers(replace(TINY, iterations=6, checkpoint_every=100, rollout=rollout), 2)
+    tasks: list[AsyncRayTask] = []
+    made = AsyncRayTask.__init__
+
+    def noted(self: AsyncRayTask, *given: Any) -> None:
+        made(self, *given)
+        tasks.append(self)
+
+    monkeypatch.setattr(AsyncRayTask, "__init__", noted)
+    batches: list[list[Trajectory]] = []
+    gather = AsyncRayTask.gather
+
+    def gathered(self: AsyncRayTask, *given: Any) -> list[Trajectory]:
+        batches.append(gather(self, *given))
+        return batches[-1]
+
+    monkeypatch.setattr(AsyncRayTask, "gather", gathered)
+
+    def trouble(model: LanguageModel, record: Mapping[str, Any]) -> None:
+        if record["iteration"] == 1:
+            kill(tasks[-1].cluster.pool.places()[0][1])
+        if record["iteration"] == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    assert not train(config, tmp_path / "run", watch=trouble).finished
+    assert train(config, tmp_path / "run", resume=True).finished
+    records = RunFolder(tmp_path / "run").metrics()
+    assert [record["rollout/episodes"] for record in records] == [12] * 6
+    assert sum(record["rollout/workers_lost"] for record in records) >= 1
+    assert all(record["policy/staleness_max"] <= 1 for record in records)
+    groups = Counter(episode.spec.group for batch in batches for episode in batch)
+    assert groups == dict.fromkeys(range(24), 3)
+    for iteration, batch in enumerate(batches):
+        versions = {(episode.spec.group, turn.policy_version) for episode in batch for turn in episode.turns}
+        assert len(versions) == 4, "a group is played with one version of the weights"
+        assert all(iteration - 1 <= version <= iteration for _, version in versions)
+    assert any(record["policy/staleness_0"] < 1 for record in records), "rollouts ran ahead of the learner"
 
 
 def test_a_cluster_without_room_is_named(

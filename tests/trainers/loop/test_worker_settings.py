@@ -10,7 +10,7 @@ from small import small_model
 
 from turngym.errors import ConfigError, ModelError
 from turngym.trainers.engine.adapters import add_adapters
-from turngym.trainers.loop.rollout_workers.task import _of_a_worker
+from turngym.trainers.loop.rollout_workers.cluster import _of_a_worker
 from turngym.trainers.loop.rollout_workers.weights import load_packed, packed_files, packed_weights, unpack_files
 from turngym.trainers.loop.setup import iteration_specs
 from turngym.trainers.loop.tasks.factory import make_task
@@ -32,6 +32,12 @@ from turngym.trainers.settings.ray import RayConfig
 def test_settings_that_cannot_hold_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         RolloutConfig(ray=RayConfig(**settings))
+
+
+@pytest.mark.parametrize("settings", [{"journal": True}, {"schedule": "async", "max_staleness": 0}])
+def test_workers_keep_no_journal_without_staleness(settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"pass --rollout\.schedule async with --rollout\.max-staleness 1 or more"):
+        RolloutConfig(ray=RayConfig(workers=2), **settings)
 
 
 def test_settings_survive_json_and_old_runs_have_no_workers() -> None:

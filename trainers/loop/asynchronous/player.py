@@ -5,16 +5,17 @@ from __future__ import annotations
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from turngym.agents.trajectory import Trajectory
+from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.envs.vector.book import fault_kind
 from turngym.trainers.loop.asynchronous.gate import Gate
-from turngym.trainers.loop.asynchronous.history import History
+from turngym.trainers.loop.asynchronous.history import History, planned_record
 from turngym.trainers.loop.asynchronous.pool import Pool
 from turngym.trainers.loop.asynchronous.weights import SamplerWeights
+from turngym.trainers.loop.setup import iteration_specs
 from turngym.trainers.loop.tasks.task import EnvTask
 from turngym.trainers.records.journal import Journal
 
@@ -63,6 +64,7 @@ class Player(ABC):
         """Episodes that continued from what the journal says of them."""
         self.replayed = 0
         """Episodes that continued after their environment's worker had died."""
+        self._of_iteration: tuple[int, Sequence[EpisodeSpec]] = -1, ()
         self._thread: threading.Thread | None = None
         self._idle = 0.0
         self._idle_since: float | None = None
@@ -71,13 +73,40 @@ class Player(ABC):
     def play(self) -> None:
         """Play until the gate is closed."""
 
-    @abstractmethod
-    def request(self, iteration: int, attempt: int) -> None:
+    def request(self, iteration: int, attempt: int) -> None:  # noqa: B027
         """Note that the learner waits for a batch; called from its thread."""
 
-    @abstractmethod
-    def note_costs(self) -> None:
-        """Note what the sampler's cache has computed, for the task's metrics; called from the learner's thread."""
+    def metrics(self) -> Mapping[str, float]:
+        """Return the metrics of what was played since the last call; called from the learner's thread."""
+        return self.stage.task.metrics()
+
+    def plan(self, wait: bool) -> Sequence[EpisodeSpec]:
+        """Return the episodes of the next group; nothing if none may start.
+
+        Args:
+            wait: Wait until one may start, or the gate is closed.
+        """
+        number = self.next_number
+        version = self.stage.pool.begin(number)
+        if version is None and wait:
+            with self.idle():
+                version = self.stage.pool.begin(number, None)
+        if version is None:
+            return ()
+        self.next_number += 1
+        specs = self._of_group(number)
+        self.stage.journal.append([planned_record(number, version, specs)])
+        return specs
+
+    def _of_group(self, number: int) -> list[EpisodeSpec]:
+        """Return the episodes of a group, whose numbers are unique in the run."""
+        config = self.stage.task.config
+        iteration, place = divmod(number, self.stage.gate.batch)
+        if self._of_iteration[0] != iteration:
+            self._of_iteration = iteration, iteration_specs(config, iteration)
+        size = config.rollout.group_size
+        own = self._of_iteration[1][place * size : (place + 1) * size]
+        return [replace(spec, episode=number * size + k, group=number) for k, spec in enumerate(own)]
 
     def start(self) -> None:
         """Start to play; does nothing if it has started."""

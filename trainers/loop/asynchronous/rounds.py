@@ -54,9 +54,6 @@ class RoundPlayer(Player):
         self._requests.put(None)
         super().stop()
 
-    def note_costs(self) -> None:
-        """Do nothing: what a batch cost was noted when it was played."""
-
     def play(self) -> None:
         """Play what is requested until the gate is closed."""
         while True:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 
 from turngym.agents.episodes.stream import Feed, OpenTurn, continued, play_stream
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
@@ -15,11 +14,9 @@ from turngym.trainers.loop.asynchronous.history import (
     GroupHistory,
     begun_record,
     finished_record,
-    planned_record,
     turn_record,
 )
 from turngym.trainers.loop.asynchronous.player import RETRIES, Player, Stage, lost_its_worker
-from turngym.trainers.loop.setup import iteration_specs
 
 _RESTORE_FAILED = "restore failed"
 
@@ -40,7 +37,6 @@ class StreamPlayer(Player, Feed):
         self._specs: dict[int, Sequence[EpisodeSpec]] = {}
         self._open: dict[int, OpenTurn] = {}
         self._attempts: Counter[int] = Counter()
-        self._of_iteration: tuple[int, Sequence[EpisodeSpec]] = -1, ()
         self._take_up()
 
     def _agent(self) -> VersionedAgent:
@@ -52,12 +48,10 @@ class StreamPlayer(Player, Feed):
             return VersionedAgent(plays, weights.refresh)
         return BackgroundAgent(plays, sampler, weights)
 
-    def note_costs(self) -> None:
-        """Note what the agent has cost since the last call."""
+    def metrics(self) -> Mapping[str, float]:
+        """Return the metrics of what was played since the last call, with what the sampler computed."""
         self.stage.task.cache.note(self.agent.agent)
-
-    def request(self, iteration: int, attempt: int) -> None:
-        """Do nothing: groups are played before they are asked for."""
+        return super().metrics()
 
     def play(self) -> None:
         """Play until the gate is closed."""
@@ -116,26 +110,11 @@ class StreamPlayer(Player, Feed):
 
     def _plan(self, wait: bool) -> list[EpisodeSpec]:
         """Return the episodes of the next group; nothing if none may start."""
-        number = self.next_number
-        version = self.stage.pool.begin(number)
-        if version is None and wait:
-            with self.idle():
-                version = self.stage.pool.begin(number, None)
-        if version is None:
-            return []
-        self.next_number += 1
-        specs = self._of_group(number)
-        self.stage.journal.append([planned_record(number, version, specs)])
-        self._specs[number], self._done[number] = specs, {}
+        specs = list(self.plan(wait))
+        if specs:
+            number = specs[0].group
+            self._specs[number], self._done[number] = specs, {}
         return specs
-
-    def _of_group(self, number: int) -> list[EpisodeSpec]:
-        """Return the episodes of a group, whose numbers are unique in the run."""
-        iteration, place = divmod(number, self.stage.gate.batch)
-        if self._of_iteration[0] != iteration:
-            self._of_iteration = iteration, iteration_specs(self.stage.task.config, iteration)
-        own = self._of_iteration[1][place * self.size : (place + 1) * self.size]
-        return [replace(spec, episode=number * self.size + k, group=number) for k, spec in enumerate(own)]
 
     def decided(self, turns: Sequence[OpenTurn]) -> None:
         """Write decided turns before their actions are sent."""

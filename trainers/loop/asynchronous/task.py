@@ -84,8 +84,7 @@ class AsyncTask(WrappedTask[EnvTask]):
         gate = self._gate(history)
         self._stage = Stage(self.task, weights, gate, Pool(gate, self.config.rollout.on_stale), journal, history)
         self._again = {number: history.groups[number] for number in history.to_train()}
-        is_stream = self.config.rollout.order == "continuous"
-        self._player = StreamPlayer(self._stage) if is_stream else RoundPlayer(self._stage)
+        self._player = self._make_player(self._stage)
         self._meter.begin(self._stage, self._player)
         self._start_unless_behind(iteration)
         try:
@@ -93,6 +92,9 @@ class AsyncTask(WrappedTask[EnvTask]):
         finally:
             self._player.stop()
             journal.close()
+
+    def _make_player(self, stage: Stage) -> Player:
+        return StreamPlayer(stage) if self.config.rollout.order == "continuous" else RoundPlayer(stage)
 
     def _gate(self, history: History) -> Gate:
         """Return the gate of a run that continues: only groups that will be trained on count as started."""
@@ -166,8 +168,7 @@ class AsyncTask(WrappedTask[EnvTask]):
         """Return metrics of the rollouts of an iteration; those that were trained before are as they were then."""
         if self._stored is not None:
             return self._stored.metrics
-        self.player.note_costs()
-        self._metrics = {**self.task.metrics(), **self._meter.metrics()}
+        self._metrics = {**self.player.metrics(), **self._meter.metrics()}
         return self._metrics
 
     def trained(self, model: LanguageModel, iteration: int) -> None:

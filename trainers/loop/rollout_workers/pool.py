@@ -10,7 +10,7 @@ import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from turngym.envs.vector.backends.ray import is_ready
 from turngym.envs.vector.backends.remote.ray_session import RayOptions, RaySession, import_ray
@@ -26,6 +26,8 @@ _CLOSE_SECONDS = 10.0
 _LOOK_SECONDS = 1.0
 _MOST_LOSSES = 3
 _LONGEST_REASON = 200
+_STARTING = -1
+"""Number under which losses of workers without a job are counted."""
 
 
 class Member:
@@ -94,26 +96,47 @@ class Member:
         self.launch()
 
 
+class Job(Protocol):
+    """A share, and the weights that it is played with."""
+
+    def begin(self, actor: Any) -> Any:
+        """Start it in an actor, and return the future of its answer."""
+        ...
+
+    def fault_of(self, worker: str, answer: Answer) -> str:
+        """Return what is wrong with the answer of a worker, in words; empty for a sound one.
+
+        A worker whose answer is wrong counts as lost.
+        """
+        ...
+
+
 @dataclass
-class _Round:
-    """Status of the shares of one call.
+class Round:
+    """Jobs that the workers have not answered yet, and new answers.
 
     Args:
-        waiting: Those that nobody plays.
-        fault_of: As :meth:`WorkerPool.play` takes it.
+        jobs: Number -> job, until it is answered.
+        answers: Number -> answer, until the caller takes it.
     """
 
-    waiting: deque[int]
-    fault_of: Callable[[str, Answer], str]
-    losses: Counter[int] = field(default_factory=Counter)
+    jobs: dict[int, Job] = field(default_factory=dict)
     answers: dict[int, Answer] = field(default_factory=dict)
+    waiting: deque[int] = field(default_factory=deque)
+    """Jobs that no worker plays."""
+    losses: Counter[int] = field(default_factory=Counter)
     began: float = field(default_factory=time.monotonic)
+
+    def add(self, number: int, job: Job) -> None:
+        """Add a job, which the next free worker plays."""
+        self.jobs[number] = job
+        self.waiting.append(number)
 
 
 class WorkerPool:
     """Workers on a Ray cluster, which play shares of an iteration.
 
-    A share whose worker is lost is played again, by the first worker that is free; what a lost worker may still answer
+    A job whose worker is lost is played again, by the first worker that is free; what a lost worker may still answer
     is not read.
 
     Args:
@@ -149,36 +172,38 @@ class WorkerPool:
         """End every worker, and Ray itself if it is our own and nothing else uses it."""
         self._finalizer()
 
-    def play(
-        self, shares: Sequence[Any], begin: Callable[[Any, Any], Any], fault_of: Callable[[str, Answer], str]
-    ) -> list[Answer]:
-        """Have every share played once, and return the answers in the order of the shares.
-
-        Args:
-            shares: Environment that is played.
-            begin: Starts a share in an actor and returns the future of its answer.
-            fault_of: Returns what is wrong with the answer of the actor of a name, in words, or nothing. A worker whose
-                answer is wrong counts as lost.
+    def play(self, jobs: Sequence[Job]) -> list[Answer]:
+        """Have every job played once, and return the answers in the order of the jobs.
 
         Raises:
-            TurngymError: No machine of the cluster can hold a worker, no worker starts, or one share has lost several.
+            TurngymError: No machine of the cluster can hold a worker, no worker starts, or one job has lost several.
         """
-        round = _Round(deque(range(len(shares))), fault_of)
+        round = Round()
+        for number, job in enumerate(jobs):
+            round.add(number, job)
+        while round.jobs:
+            self.advance(round)
+        return [round.answers[number] for number in range(len(jobs))]
+
+    def advance(self, round: Round) -> None:
+        """Give jobs to free workers, and wait a moment for answers.
+
+        Raises:
+            TurngymError: As :meth:`play`. Workers that play are replaced then, since nobody wants their answers.
+        """
         try:
-            while len(round.answers) < len(shares):
-                for member in self._members:
-                    if round.waiting and member.has_arrived and member.share is None:
-                        number = round.waiting.popleft()
-                        member.begin(number, begin(member.actor, shares[number]))
-                self._look(round)
+            for member in self._members:
+                if round.waiting and member.has_arrived and member.share is None:
+                    number = round.waiting.popleft()
+                    member.begin(number, round.jobs[number].begin(member.actor))
+            self._look(round)
         except BaseException:
             for member in self._members:
                 if member.share is not None:
-                    member.restart()  # what it plays is not wanted any more
+                    member.restart()
             raise
-        return [round.answers[number] for number in range(len(shares))]
 
-    def _look(self, round: _Round) -> None:
+    def _look(self, round: Round) -> None:
         """Wait a moment for arrivals and answers, and replace workers that are lost."""
         if not any(member.has_arrived for member in self._members):
             self._require_beginning(round.began)
@@ -197,7 +222,7 @@ class WorkerPool:
             ready += wait(rest, num_returns=len(rest), timeout=0)[0]
         return [awaited[each] for each in ready]
 
-    def _take(self, member: Member, round: _Round) -> None:
+    def _take(self, member: Member, round: Round) -> None:
         """Take what a worker was waited for."""
         ray = import_ray()
         try:
@@ -209,17 +234,19 @@ class WorkerPool:
             return
         if not member.has_arrived:
             member.has_arrived = True
+            del round.losses[_STARTING]
         elif member.share is not None:
-            if fault := round.fault_of(member.name, found):
+            if fault := round.jobs[member.share].fault_of(member.name, found):
                 self._lose(member, fault[:_LONGEST_REASON], round)
                 return
             round.answers[member.share] = found
+            del round.jobs[member.share], round.losses[member.share]
             member.share = member.answer = None
 
-    def _lose(self, member: Member, reason: str, round: _Round) -> None:
+    def _lose(self, member: Member, reason: str, round: Round) -> None:
         """Replace a worker; what it played is played again."""
         self.lost += 1
-        number = -1 if member.share is None else member.share
+        number = _STARTING if member.share is None else member.share
         round.losses[number] += 1
         if round.losses[number] > _MOST_LOSSES:
             what = "begins" if number < 0 else "plays the same groups"
@@ -233,7 +260,7 @@ class WorkerPool:
 
     def _require_beginning(self, began: float) -> None:
         """Stop a run whose workers cannot start, but not one whose workers are slow to."""
-        seconds = time.monotonic() - began
+        seconds = time.monotonic() - max(began, *(member.heard for member in self._members))
         demand = f"{self.config.cpus:g} CPUs and {self.config.gpus:g} GPUs"
         if seconds > _PLACE_SECONDS and not self._fits():
             raise TurngymError(

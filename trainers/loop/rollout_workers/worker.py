@@ -15,14 +15,14 @@ import torch
 from torch import Tensor
 
 from turngym.agents.models.loading import LanguageModel, load_model
-from turngym.agents.trajectory import Branch, Trajectory
+from turngym.agents.trajectory import Branch, EpisodeSpec, Trajectory
 from turngym.system.scratch import scratch_root
 from turngym.trainers.engine.probe_sequences import probe_scores
 from turngym.trainers.loop.rollout_workers.weights import Bytes, load_packed, unpack_files
 from turngym.trainers.loop.sampling.samplers import SamplerSetup, rollouts_of
 from turngym.trainers.loop.setup import with_adapters
 from turngym.trainers.loop.tasks.parts import Part
-from turngym.trainers.loop.tasks.task import TaskSource
+from turngym.trainers.loop.tasks.task import EnvTask, TaskSource
 from turngym.trainers.settings.config import TrainConfig
 from turngym.trainers.settings.precision import DTYPES
 
@@ -84,6 +84,22 @@ class Branching:
     def play(self, task: TaskSource, model: LanguageModel) -> list[Trajectory]:
         """Play the episodes."""
         return task.branch(model, self.iteration, self.branches, self.first)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """Whole groups of an asynchronous run.
+
+    Args:
+        specs: Their episodes, numbered through the run.
+    """
+
+    specs: Sequence[EpisodeSpec]
+
+    def play(self, task: TaskSource, model: LanguageModel) -> list[Trajectory]:
+        """Play the episodes."""
+        assert isinstance(task, EnvTask)
+        return task.play_noted(task.agent(model, 0), self.specs)
 
 
 @dataclass(frozen=True)

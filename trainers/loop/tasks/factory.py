@@ -10,6 +10,8 @@ from turngym.errors import ConfigError
 from turngym.trainers.core.algorithm import Algorithm, Need
 from turngym.trainers.engine.ranks import SINGLE, Ranks
 from turngym.trainers.loop.asynchronous.task import AsyncTask
+from turngym.trainers.loop.rollout_workers.cluster import Cluster
+from turngym.trainers.loop.rollout_workers.player import AsyncRayTask
 from turngym.trainers.loop.rollout_workers.task import RayTask
 from turngym.trainers.loop.tasks.curriculum_task import CurriculumTask, require_choosable
 from turngym.trainers.loop.tasks.first_plays import FirstPlays
@@ -71,6 +73,10 @@ def _played(config: TrainConfig, algorithm: Algorithm[Any] | None, ranks: Ranks)
             "results against opponents are kept in the learner's process: leave out --rollout.ray.workers, or take "
             "--self-play.matching uniform."
         )
+    if config.rollout.is_journaled:
+        task = make(config)
+        assert isinstance(task, AsyncTask)  # nothing else is played asynchronously
+        return AsyncRayTask(task.task, Cluster(config, make))
     return RayTask(config, make)
 
 

@@ -213,7 +213,7 @@ class EnvTask(TaskSource):
         """Return the episodes of an iteration; of each group only the first one if they are greedy."""
         specs = part.of(iteration_specs(self.config, iteration, attempt))
         specs = specs[:: self.config.rollout.group_size if greedy else 1]
-        return self._noted(self.agent(model, iteration, 0.0 if greedy else None), specs)
+        return self.play_noted(self.agent(model, iteration, 0.0 if greedy else None), specs)
 
     def branch(self, model: LanguageModel, iteration: int, branches: Sequence[Branch], first: int) -> list[Trajectory]:
         """Branch off from turns of gathered episodes, with new samples in the same group."""
@@ -221,9 +221,10 @@ class EnvTask(TaskSource):
         for number, branch in enumerate(branches, _FIRST_BRANCH + first):
             origin = branch.trajectory.spec
             specs.append(EpisodeSpec(number, origin.seed, origin.group, origin.options, branch))
-        return self._noted(self.agent(model, iteration), specs)
+        return self.play_noted(self.agent(model, iteration), specs)
 
-    def _noted(self, agent: ModelAgent, specs: Sequence[EpisodeSpec]) -> list[Trajectory]:
+    def play_noted(self, agent: ModelAgent, specs: Sequence[EpisodeSpec]) -> list[Trajectory]:
+        """Play episodes for training, and count what the sampler computed for them."""
         branches = [(spec.episode, spec.branch) for spec in specs if spec.branch is not None]
         played = played_by_all(self.ranks, specs, lambda own: self.play(agent, own), branches)
         self.cache.note(agent)
