@@ -7,6 +7,8 @@ import json
 
 from turngym.types import SPLITS, JSONValue, Split
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False)
+
 
 def instance_hash(instance: str) -> str:
     """Return the name of a task instance: a hash of its canonical text.
@@ -35,4 +37,4 @@ def canonical_text(value: JSONValue) -> str:
     >>> canonical_text({"secret": 7, "low": 0})
     '{"low": 0, "secret": 7}'
     """
-    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+    return _CANONICAL.encode(value)

@@ -55,7 +55,7 @@ def _valid_items(columns: Mapping[Any, Any]) -> Iterator[tuple[str, Value]]:
         if isinstance(value, str) and not name.startswith(REWARD):
             yield valid_text(name), valid_text(value)
             continue
-        if not isinstance(value, Real):
+        if type(value) is not float and not isinstance(value, Real):  # the second takes ten times as long
             raise TypeError(f"info['columns'][{name!r}] must be {_kind(name)}, got {type(value).__name__}")
         number = as_float(value)
         if not math.isfinite(number):

@@ -163,12 +163,12 @@ class Thinking:
 
     def _first_end(self, text: str, known: _Known) -> int:
         """Return where thinking ends whose beginning the answer does not hold; 0 if there is none."""
-        opening = self._opens.search(text)
-        is_begun = bool(self.begun) and (opening is None or bool(text[: opening.start()].strip()))
         closing = self._first_closing.search(text)
-        if is_begun:
-            return len(text) if closing is None else closing.end()
-        before = self._first_thought(text)
+        if self.begun:
+            opening = self._opens.search(text)
+            if opening is None or text[: opening.start()].strip():
+                return len(text) if closing is None else closing.end()
+        before = self._first_thought(text) if closing is not None else 0
         while closing is not None and closing.start() < before:
             if not (end := known.end_around(closing.start())):
                 known.restart(closing.end())
