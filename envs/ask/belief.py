@@ -64,11 +64,11 @@ class Belief:
         """Return for each question the expected information gain: the entropy of its answer."""
         if self._expected is None:
             problem, left = self._problem, self._left
-            weights, answers = problem.weights[left], problem.answers[left]
-            self._expected = {
-                question: entropy([int(each) for each in np.bincount(answers[:, question], weights) if each])
-                for question in range(len(problem.questions))
-            }
+            count, most = len(problem.questions), max(map(len, problem.words))
+            places = problem.answers[left] + most * np.arange(count)
+            weights = np.bincount(places.ravel(), problem.weights[left].repeat(count), most * count).astype(np.int64)
+            rows = weights.reshape(count, most).tolist()
+            self._expected = {question: entropy([each for each in row if each]) for question, row in enumerate(rows)}
         return self._expected
 
     def best(self) -> int:

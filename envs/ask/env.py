@@ -108,8 +108,8 @@ class Ask(TextEnv[str]):
     def _enter(self, number: int, problem: Problem, hidden: int) -> None:
         self._number, self._problem, self._hidden = number, problem, hidden
         self._belief = Belief(problem)
-        asks = [f"{ASK} {each}" for each in problem.questions]
-        self._legal = (*asks, *(f"{GUESS} {each}" for each in problem.names))
+        asks, guesses = [f"{ASK} {each}" for each in problem.questions], [f"{GUESS} {each}" for each in problem.names]
+        self._legal = (*asks, *guesses)
         self._known = problem.opening
         self._bits: dict[str, float | str] = {}
         self._note(0.0, 0.0, 0.0)
@@ -153,8 +153,11 @@ class Ask(TextEnv[str]):
         else:
             kind, _, name = action.strip().partition(" ")
         kind = kind.lower()
-        known_names = {ASK: self._problem.asked_as, GUESS: self._problem.guessed_as}.get(kind, {})
-        if found := known_names.get(plain(name)):
+        names = {ASK: self._problem.questions, GUESS: self._problem.names}.get(kind, ())
+        if name in names:
+            return kind, name, ""
+        wanted = plain(name)
+        if found := next((each for each in names if plain(each) == wanted), ""):
             return kind, found, ""
         known = {ASK: "ask about " + ", ".join(self._problem.questions), GUESS: "guess one of the candidates"}
         return "", "", known.get(kind, "write ask or guess, and a name")

@@ -85,13 +85,13 @@ def _built(
     """Return the problem, whose candidates are all combinations of values that can be meant."""
     shown = sorted(values)
     cause, effect = (shown.index(slot) for slot in pair)
-    known = [plain[slot] if slot in plain else dict.fromkeys(values[slot], 1) for slot in shown]
+    priors = [[plain[slot][value] if slot in plain else 1 for value in values[slot]] for slot in shown]
     names, weights, answers = list[str](), list[int](), list[tuple[int, ...]]()
-    numbers = itertools.product(*(range(len(values[slot])) for slot in shown))
-    for chosen, places in zip(itertools.product(*(values[slot] for slot in shown)), numbers, strict=True):
+    kinds = ([values[slot] for slot in shown], [range(len(each)) for each in priors], priors)
+    for chosen, places, known in zip(*(itertools.product(*each) for each in kinds), strict=True):
         weight = dependent[chosen[cause]].get(chosen[effect], 0)
         if weight:
-            weights.append(math.prod(prior[value] for prior, value in zip(known, chosen, strict=True)) * weight)
+            weights.append(math.prod(known) * weight)
             names.append(", ".join(chosen))
             answers.append(places)
     words = tuple(tuple(values[slot]) for slot in shown)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -32,16 +31,6 @@ class Problem:
     questions: tuple[str, ...]
     answers: Whole
     words: tuple[tuple[str, ...], ...]
-
-    @cached_property
-    def guessed_as(self) -> dict[str, str]:
-        """Plain spelling of a candidate -> its name."""
-        return {plain(name): name for name in self.names}
-
-    @cached_property
-    def asked_as(self) -> dict[str, str]:
-        """Plain spelling of a question -> its name."""
-        return {plain(name): name for name in self.questions}
 
 
 def plain(name: str) -> str:

@@ -52,7 +52,8 @@ def twenty(generator: np.random.Generator, level: int) -> Sketch:
     places = generator.permutation(len(NAMES))[:size]
     yes, partly = generator.uniform(0.25, 0.6, count), generator.uniform(0.05, 0.25, count)
     shares = generator.random((size * _SPARE, count))
-    answers = (shares >= yes).view(np.int8) + (shares < yes + partly).view(np.int8) * (shares >= yes).view(np.int8)
+    is_other = (shares >= yes).view(np.int8)
+    answers = is_other + (shares < yes + partly).view(np.int8) * is_other
     weights = generator.integers(1, 2 if level == 1 else 4, size)
     drawn = b"".join(each.astype("<i2").tobytes() for each in (places, weights)) + answers.tobytes()
     text = f"{level} {' '.join(properties)} {drawn.hex()}"
@@ -62,10 +63,13 @@ def twenty(generator: np.random.Generator, level: int) -> Sketch:
 def _built(properties: tuple[str, ...], places: Whole, answers: Small, weights: Whole) -> Problem:
     """Return the problem with the first rows of answers that are different."""
     size, count = len(weights), len(properties)
-    rows = list(dict.fromkeys(map(bytes, answers)))[:size]
-    chosen = np.frombuffer(b"".join(rows), np.int8).reshape(len(rows), count).astype(np.int64)
-    names = tuple(NAMES[each] for each in places[: len(rows)].tolist())
-    table = [" ".join(row.translate(_LETTERS).decode()) for row in rows]
+    drawn = answers.tobytes()
+    rows = list(dict.fromkeys([drawn[start : start + count] for start in range(0, len(drawn), count)]))[:size]
+    kept = b"".join(rows)
+    chosen = np.frombuffer(kept, np.int8).reshape(len(rows), count).astype(np.int64)
+    names = tuple([NAMES[each] for each in places[: len(rows)].tolist()])
+    letters = " ".join(kept.translate(_LETTERS).decode())
+    table = [letters[start : start + 2 * count - 1] for start in range(0, len(letters), 2 * count)]
     columns = zip(names, weights.tolist(), table, strict=False)
     lines = "\n".join([f"{name:<7} {weight} {row}" for name, weight, row in columns])
     head = " ".join(str(place % 10) for place in range(1, count + 1))
