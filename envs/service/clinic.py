@@ -7,7 +7,7 @@ from itertools import permutations
 from typing import Any
 
 from turngym.envs.service.clinic_policy import CUSTOMS, RULES, fee_for, notice_for, owner_of
-from turngym.envs.service.domain import Act, Arguments, Domain, Kind, Policy, Result, Told, Wish
+from turngym.envs.service.domain import Act, Arguments, Domain, Kind, Policy, Result, Told, Wish, checked_number
 from turngym.envs.service.tables import Record, Tables
 from turngym.envs.website.draw import Dice
 from turngym.envs.website.store import Cell
@@ -156,8 +156,7 @@ def _patient(
     phone, tier = f"0{dice.whole(100, 999)} {dice.whole(10_000, 99_999)}", dice.one(("public", "private"))
     rows["customers"][number] = {"id": number, "name": name, "birth": birth, "phone": phone, "tier": tier}
     for doctor in dice.some(doctors, 2, 3):
-        visit = 10 * dice.whole(1000, 9999)
-        visit += sum(weight * int(digit) for weight, digit in zip((3, 7, 9, 1), str(visit), strict=False)) % 10
+        visit = checked_number(dice.whole(1000, 9999))
         status = dice.one(("booked", "booked", "booked", "booked", "done", "missed"))
         ahead = dice.whole(0, int(policy["fee_days"]) + 6) if status == "booked" else -dice.whole(1, 30)
         rows["visits"][visit] = {

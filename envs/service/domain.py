@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
+from turngym.envs.instances import canonical_text
 from turngym.envs.service.tables import Record, Tables
 from turngym.envs.tools.tool_schema import Tool, tool_of
 from turngym.envs.website.draw import Dice
@@ -164,9 +164,18 @@ class Domain:
         return good, [] if good else list(reasons)
 
 
+def checked_number(bare: int) -> int:
+    """Return four digits with one that checks them: no error in one digit gives another number of a record.
+
+    >>> checked_number(1234)
+    12348
+    """
+    return 10 * bare + (3 * (bare // 1000) + 7 * (bare // 100) + 9 * (bare // 10) + bare) % 10
+
+
 def key_of(name: str, arguments: Arguments) -> str:
     """Return tool and arguments as a text, equal for equal calls."""
-    return f"{name} {json.dumps(dict(arguments), sort_keys=True, ensure_ascii=False)}"
+    return f"{name} {canonical_text(dict(arguments))}"
 
 
 def document(domain: Domain, common: Sequence[tuple[str, ...]], policy: Policy) -> str:

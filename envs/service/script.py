@@ -82,7 +82,7 @@ class Script:
         customer: Whose account it is about.
         caller: The caller.
         nodes: Course by chain.
-        targets: The acceptable final states, as conditions on the records.
+        changes: Whether the right outcome changes a record.
     """
 
     number: int
@@ -92,12 +92,7 @@ class Script:
     customer: int
     caller: Caller
     nodes: tuple[tuple[Node, ...], ...]
-    targets: tuple[tuple[Wanted, ...], ...]
-
-    @property
-    def changes(self) -> bool:
-        """Whether the right outcome changes a record."""
-        return bool(self.targets[0])
+    changes: bool
 
 
 class _World(NamedTuple):
@@ -106,6 +101,16 @@ class _World(NamedTuple):
     policy: Policy
     rows: Mapping[str, Mapping[int, Record]]
     customer: int
+
+
+class _Draft(NamedTuple):
+    """Wishes with their right course, before the rest of their caller is drawn."""
+
+    dice: Dice
+    is_holder: bool
+    chains: tuple[tuple[Wish, ...], ...]
+    nodes: tuple[tuple[Node, ...], ...]
+    changes: bool
 
 
 def build(domain: Domain, generators: Generators, number: int, variant: int, size: int, wishes: int) -> Script:
@@ -124,12 +129,12 @@ def build(domain: Domain, generators: Generators, number: int, variant: int, siz
     style, is_changing = (dice.whole(0, 10**6), dice.whole(0, 2)), dice.share() < CHANGING
     for attempt in range(_ATTEMPTS):
         chain = _opening(domain, dice, world)
-        script = _script(domain, generators[1], (number, attempt, 0), world, style, chain, wishes)
-        if script.changes == is_changing:
+        draft = _draft(domain, generators[1], (number, attempt, 0), world, chain, wishes)
+        if draft.changes == is_changing:
             break
-    return (
-        _script(domain, generators[1], (number, attempt, variant), world, style, chain, wishes) if variant else script
-    )
+    if variant:
+        draft = _draft(domain, generators[1], (number, attempt, variant), world, chain, wishes)
+    return Script(number, variant, *world, _caller(domain, world, style, draft), draft.nodes, draft.changes)
 
 
 def _opening(domain: Domain, dice: Dice, world: _World) -> list[dict[str, Any]]:
@@ -139,22 +144,19 @@ def _opening(domain: Domain, dice: Dice, world: _World) -> list[dict[str, Any]]:
     return [{**chain[0], "kind": "status"}] if share < 0.1 else chain
 
 
-def _script(
+def _draft(
     domain: Domain,
     generator: np.random.Generator,
     names: tuple[int, int, int],
     world: _World,
-    style: tuple[int, int],
     chain: Sequence[Wish],
     wishes: int,
-) -> Script:
-    """Add a caller who opens with a chain of wishes, and the solution."""
+) -> _Draft:
     dice, tables = Dice(restart(generator, "caller", *names)), Tables(world.rows)
     is_holder = dice.share() < 0.93
     chains = _chains(domain, dice, world, tables, chain, wishes if is_holder else 1)
-    caller = _caller(domain, dice, world, style, is_holder, chains)
-    nodes = solve(domain, world.policy, tables, caller)
-    return Script(names[0], names[2], *world, caller, nodes, _targets(domain, world.rows, nodes))
+    nodes = solve(domain, world.policy, tables, is_holder, chains)
+    return _Draft(dice, is_holder, chains, nodes, bool(tables.changes()))
 
 
 def _chains(
@@ -179,14 +181,8 @@ def _chains(
     return tuple(found)
 
 
-def _caller(
-    domain: Domain,
-    dice: Dice,
-    world: _World,
-    style: tuple[int, int],
-    is_holder: bool,
-    chains: tuple[tuple[Wish, ...], ...],
-) -> Caller:
+def _caller(domain: Domain, world: _World, style: tuple[int, int], draft: _Draft) -> Caller:
+    dice, is_holder, chains, _, _ = draft
     account = world.rows["customers"][world.customer]
     slots = {slot: account[slot] for slot in domain.identity}
     modes = {slot: dice.one((KNOWN, KNOWN, KNOWN, WRONG, PRIVATE)) for slot in domain.identity}
@@ -215,11 +211,13 @@ def _error(dice: Dice, value: Any) -> Any:
     return int(text) if isinstance(value, int) else text
 
 
-def solve(domain: Domain, policy: Policy, tables: Tables, caller: Caller) -> tuple[tuple[Node, ...], ...]:
+def solve(
+    domain: Domain, policy: Policy, tables: Tables, is_holder: bool, chains: Sequence[Sequence[Wish]]
+) -> tuple[tuple[Node, ...], ...]:
     """Return the right course; the tables are changed as it changes them."""
-    if not caller.is_holder:
-        return ((Node("refuse", caller.chains[0][0], reasons=(HOLDER,)),),)
-    return tuple(tuple(_course(domain, policy, tables, chain)) for chain in caller.chains)
+    if not is_holder:
+        return ((Node("refuse", chains[0][0], reasons=(HOLDER,)),),)
+    return tuple(tuple(_course(domain, policy, tables, chain)) for chain in chains)
 
 
 def _course(domain: Domain, policy: Policy, tables: Tables, chain: Sequence[Wish]) -> list[Node]:
@@ -243,9 +241,9 @@ def _course(domain: Domain, policy: Policy, tables: Tables, chain: Sequence[Wish
     return found
 
 
-def _targets(
-    domain: Domain, rows: Mapping[str, Mapping[int, Record]], nodes: Sequence[Sequence[Node]]
-) -> tuple[tuple[Wanted, ...], ...]:
+def targets_of(domain: Domain, script: Script) -> list[tuple[Wanted, ...]]:
+    """Return the acceptable final states, as conditions on the records."""
+    rows, nodes = script.rows, script.nodes
     done = [node for course in nodes for node in course if node.kind == "do"]
     found = []
     for choice in itertools.product(*(node.calls for node in done)):
@@ -253,4 +251,4 @@ def _targets(
         for node, arguments in zip(done, choice, strict=True):
             domain.functions[domain.kinds[node.wish["kind"]].tool](tables, **arguments)
         found.append(wants_of(rows, domain.schema, tables.changes()))
-    return tuple(found)
+    return found

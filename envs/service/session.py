@@ -10,7 +10,7 @@ from turngym.envs.service.caller import CallerState
 from turngym.envs.service.conduct import CONDUCT
 from turngym.envs.service.domain import Act, Arguments, Domain, Told, Wish, key_of
 from turngym.envs.service.lines import Said, prose
-from turngym.envs.service.script import HOLDER, Node, Script
+from turngym.envs.service.script import HOLDER, Node, Script, targets_of
 from turngym.envs.service.tables import Tables, world_of
 from turngym.envs.service.view import View
 from turngym.envs.website.goal import Verdict, judge
@@ -136,7 +136,8 @@ class Session:
         """Return how the records compare with the nearest acceptable final state."""
         script = self.script
         world, changes = world_of(script.rows), self.tables.changes()
-        found = [judge(wants, changes, world, self.domain.schema) for wants in script.targets if wants]
+        targets = targets_of(self.domain, script)
+        found = [judge(wants, changes, world, self.domain.schema) for wants in targets if wants]
         if not found:
             return Verdict((), len(changes))
         return max(found, key=lambda each: (each.is_reached, each.progress))

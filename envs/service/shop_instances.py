@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import permutations
 from typing import Any
 
-from turngym.envs.service.domain import Policy
+from turngym.envs.service.domain import Policy, checked_number
 from turngym.envs.service.shop_policy import CUSTOMS
 from turngym.envs.service.tables import Record, Tables
 from turngym.envs.website.draw import Dice
@@ -101,12 +101,8 @@ def _customer(
 
 
 def _order_number(dice: Dice, rows: dict[str, dict[int, Record]]) -> int:
-    """Return a new number whose last digit checks the others: no error in one digit gives another order."""
     while True:
-        bare = dice.whole(1000, 9999)
-        number = (
-            10 * bare + sum(weight * int(digit) for weight, digit in zip((3, 7, 9, 1), str(bare), strict=True)) % 10
-        )
+        number = checked_number(dice.whole(1000, 9999))
         if number not in rows["orders"]:
             return number
 
