@@ -12,6 +12,7 @@ Every bound is a count and none a time, so that equal statements have equal resu
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -31,6 +32,8 @@ _TICK, _TICKS = 1000, 400
 _MOST_BYTES, _NUMBER_BYTES = 1_000_000, 8
 """Size of a result that is read, and of each number in it."""
 _PAGES = 256
+_KEPT = 20
+"""Prepared statements that are kept: those of this class, a solution, and few of models, which may be large."""
 # fmt: off
 FUNCTIONS = frozenset((
     "abs", "avg", "cast", "coalesce", "count", "cume_dist", "dense_rank", "first_value", "glob", "group_concat", "iif",
@@ -40,7 +43,7 @@ FUNCTIONS = frozenset((
 ))
 """Functions that statements may call."""
 _LIMITS: Mapping[str, int] = {
-    "LENGTH": 2000, "SQL_LENGTH": LONGEST_STATEMENT * 4, "COLUMN": 64, "EXPR_DEPTH": 60, "COMPOUND_SELECT": 12,
+    "LENGTH": 2000, "SQL_LENGTH": LONGEST_STATEMENT * 4 + 32, "COLUMN": 64, "EXPR_DEPTH": 60, "COMPOUND_SELECT": 12,
     "VDBE_OP": 25_000, "FUNCTION_ARG": 16, "ATTACHED": 0, "LIKE_PATTERN_LENGTH": 24, "VARIABLE_NUMBER": 64,
     "TRIGGER_DEPTH": 1, "WORKER_THREADS": 0,
 }
@@ -87,8 +90,10 @@ class Database:
         self.schema = schema
         self._tables = frozenset(schema.tables.values())
         self._mode, self._refused, self._left, self._is_write = "own", "", 0, False
-        self._link = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False, cached_statements=0)
-        for pragma in ("temp_store = 2", f"max_page_count = {_PAGES}"):
+        self._rows: Rows = {}
+        self._numbers = itertools.count()
+        self._link = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False, cached_statements=_KEPT)
+        for pragma in ("temp_store = 2", f"max_page_count = {_PAGES}", "foreign_keys = 1"):
             self._link.execute(f"PRAGMA {pragma}")
         for name, function in DATES.items():
             self._link.create_function(name, -1, function, deterministic=True)
@@ -104,32 +109,31 @@ class Database:
         self._link.close()
 
     def fill(self, rows: Rows) -> None:
-        """Replace all rows, and begin a transaction, in which every change is made."""
+        """Replace all rows, in a transaction that is never committed."""
         self._own()
+        self._rows = rows
         if self._link.in_transaction:
             self._link.execute("ROLLBACK")
-        self._link.execute("PRAGMA foreign_keys = 0")  # else rows are deleted one by one
         self._link.execute("BEGIN")
-        for role in ROLES:
-            self._link.execute(f"DELETE FROM {self.schema.tables[role]}")
         for role in ROLES:
             self._link.executemany(self.schema.inserts[role], rows[role])
-        self._link.execute("COMMIT")
-        self._link.execute("PRAGMA foreign_keys = 1")
-        self._link.execute("BEGIN")
+        self._link.execute("SAVEPOINT filled")
 
     def undo(self) -> None:
         """Undo every change since the database was filled."""
         self._own()
-        if self._link.in_transaction:
-            self._link.execute("ROLLBACK")
-        self._link.execute("BEGIN")
+        self._link.execute("ROLLBACK TO filled")
 
     def content(self) -> Content:
         """Return all rows."""
         self._own()
         tables = self.schema.tables
         return {role: self._link.execute(f"SELECT * FROM {tables[role]} ORDER BY id").fetchall() for role in ROLES}
+
+    def solve(self, solution: str) -> Ran:
+        """Run the statement of a task that is right, without limits."""
+        self._own()
+        return self._fetched(solution)
 
     def run(self, statement: str, may_write: bool) -> Ran:
         """Run one statement of a model; any text at all.
@@ -146,7 +150,7 @@ class Database:
             self._link.execute("SAVEPOINT statement")
         self._mode, self._refused, self._left, self._is_write = "write" if may_write else "read", "", _TICKS, False
         try:
-            found = self._fetched(text)
+            found = self._fetched(f"/*{next(self._numbers)}*/{text}")  # equal texts are prepared, and asked about, once
         except (sqlite3.Error, sqlite3.Warning, OverflowError) as error:
             found = Ran(problem=self._told(error))
         except MemoryError:  # SQLite gives this for too many instructions, too
@@ -172,7 +176,7 @@ class Database:
         """End the savepoint of a statement; SQLite itself undoes all changes if one that writes is stopped."""
         self._own()
         if not self._link.in_transaction:
-            self._link.execute("BEGIN")
+            self.fill(self._rows)
             return found._replace(problem=found.problem or "it undid the transaction", is_undone=True)
         if found.problem:
             self._link.execute("ROLLBACK TO statement")

@@ -209,7 +209,7 @@ class Sql(TextEnv[str]):
 
     def _rows_wanted(self) -> list[Row]:
         if not isinstance(self._goal, list):
-            self._goal = list(self._database_seen.run(self._solution, may_write=False).rows)
+            self._goal = list(self._database_seen.solve(self._solution).rows)
         return self._goal
 
     def _measure_changes(self) -> None:
@@ -220,7 +220,7 @@ class Sql(TextEnv[str]):
             changes = list(self._changes)
             database.undo()
             start = database.content()
-            database.run(self._solution, may_write=True)
+            database.solve(self._solution)
             self._goal = start, database.content()
             database.undo()
             for each in changes:

@@ -33,7 +33,7 @@ def is_right_answer(base: Database, contents: Iterator[Rows], solution: str, ans
     """
     seen = list[Sequence[Row]]()
     for _ in _filled(base, contents):
-        wanted, found = base.run(solution, may_write=False), base.run(answer, may_write=False)
+        wanted, found = base.solve(solution), base.run(answer, may_write=False)
         if found.problem or not same_rows(wanted.rows, found.rows, is_ordered):
             return False
         seen.append(wanted.rows)
@@ -55,7 +55,7 @@ def is_right_update(base: Database, contents: Iterator[Rows], solution: str, sta
     """
     changed = 0
     for number in _filled(base, contents):
-        changed += base.run(solution, may_write=True).changed
+        changed += base.solve(solution).changed
         wanted = base.content()
         base.undo()
         if any(base.run(each, may_write=True).problem for each in statements) or base.content() != wanted:
