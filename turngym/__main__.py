@@ -37,6 +37,7 @@ COMMANDS = {
     "view": "Show episodes turn by turn in a browser, or two runs side by side.",
     "leaderboard": "Build a leaderboard: one self-contained page with 95 % intervals and rank ranges.",
     "tournament": "Run a tournament between players of a game and rate them, with 95 % intervals.",
+    "arena": "Keep players of several games playing where their ratings are least certain.",
     "solve": "Solve a small game: an equilibrium as a file that plays, and its exploitability.",
     "serve-env": "Serve an environment to OpenEnv clients, over HTTP and WebSockets.",
     "mcp": "Serve an environment as tools of the Model Context Protocol (MCP).",

@@ -25,7 +25,7 @@ _SHELLS = Literal["bash", "zsh", "fish"]
 _CHECK = "  # Check for special path completion marker."
 _PLAIN = re.compile(r"[A-Za-z0-9_./-]+")
 """Names that mean nothing to a shell."""
-_WITH_IDS = ("check", "eval", "list", "play", "serve-env", "tournament", "train")
+_WITH_IDS = ("arena", "check", "eval", "list", "play", "serve-env", "tournament", "train")
 _OTHERWISE = {
     "bash": """  [[ -n "$completions" && "$completions" != "__TYRO_COMPLETE_FILES__" ]] || {
     local ids=""; case "${COMP_WORDS[1]}" in %(commands)s) ids="%(ids)s" ;; esac

@@ -1,4 +1,4 @@
-"""``turngym report``: the page of a training run, an evaluation or a tournament."""
+"""``turngym report``: the page of a training run, an evaluation, a tournament or an arena."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from turngym.storage.folders import Kind, folder_kind, require_file
 class Arguments:
     """Write the report of a folder as one self-contained HTML file.
 
-    The folder is of a training run (`turngym train`), an evaluation (`turngym eval ... --out FOLDER`) or a tournament
-    (`turngym tournament ... --out FOLDER`); or a log of another suite, which needs --out.
+    The folder is of a training run (`turngym train`), an evaluation (`turngym eval ... --out FOLDER`), a tournament
+    (`turngym tournament ... --out FOLDER`) or an arena; or a log of another suite, which needs --out.
 
     Args:
         folder: The folder.
-        out: Output file (default: report.html in the folder, or page.html for a tournament).
+        out: Output file (default: report.html in the folder, or page.html for a tournament or an arena).
     """
 
     folder: Positional[Path]
@@ -44,7 +44,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _report(folder: Path, arguments: Arguments) -> int:
     kind = kind_of(folder)
-    target = arguments.out or folder / ("page.html" if kind == "tournament" else "report.html")
+    target = arguments.out or folder / ("page.html" if kind in ("tournament", "arena") else "report.html")
     require_file(target, "report.html")
     _WRITERS[kind](folder, target)
     print(f"written to {target}")
@@ -97,9 +97,16 @@ def _write_tournament(folder: Path, target: Path) -> None:
     write_atomic(target, tournament_page(sound_tournament(folder)))
 
 
+def _write_arena(folder: Path, target: Path) -> None:
+    from turngym.benchmarks.pages.arena import arena_page
+
+    write_atomic(target, arena_page(folder))
+
+
 _WRITERS: Mapping[Kind, Callable[[Path, Path], None]] = {
     "training run": _write_run,
     "evaluation": _write_evaluation,
     "tournament": _write_tournament,
+    "arena": _write_arena,
 }
 """Writer of the page, by kind of folder."""

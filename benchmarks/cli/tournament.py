@@ -108,7 +108,7 @@ def main(argv: Sequence[str]) -> int:
             options_kept(arguments.out, arguments),
             acknowledged(STOPPING),
             resumable(arguments.out, "games"),
-            _progress(console) as progress,
+            progress_bar(console) as progress,
         ):
             task = progress.add_task("games", total=None)
             found, _ = play_tournament(
@@ -182,8 +182,12 @@ def _changed(common: AgentSettings, own: AgentSettings) -> dict[str, Any]:
     return {name: getattr(own, name) for name in names if getattr(own, name) != getattr(common, name)}
 
 
-def players_of(text: str) -> dict[str, str]:
+def players_of(text: str, option: str = "--players") -> dict[str, str]:
     """Return name -> player from the words of ``--players``.
+
+    Args:
+        text: Players with commas between, some with a name.
+        option: The option, for messages.
 
     Raises:
         ConfigError: A name occurs twice, or a word is empty.
@@ -195,11 +199,11 @@ def players_of(text: str) -> dict[str, str]:
     for word in text.split(","):
         word = word.strip()
         if not word:
-            raise ConfigError(f"--players takes names with commas between, such as random,first_legal, got {text!r}.")
+            raise ConfigError(f"{option} takes names with commas between, such as random,first_legal, got {text!r}.")
         named = _NAMED.fullmatch(word)
         name, player = named.groups() if named else (word, word)
         if name in found:
-            raise ConfigError(f"--players has {name!r} twice: give one another name, such as other={player}.")
+            raise ConfigError(f"{option} has {name!r} twice: give one another name, such as other={player}.")
         found[name] = player
     return found
 
@@ -221,6 +225,7 @@ def anchor_of(text: str) -> tuple[str, float]:
     return name, elo
 
 
-def _progress(console: Console) -> Progress:
+def progress_bar(console: Console) -> Progress:
+    """Return a bar for games, which disappears at the end."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     return Progress(*columns, console=console, transient=True, disable=console.quiet)

@@ -20,7 +20,6 @@ from turngym.benchmarks.pages.tables import (
     rank_cell,
 )
 from turngym.benchmarks.statistics.estimates import read_estimate
-from turngym.benchmarks.tournaments.field import field_ratings
 from turngym.benchmarks.tournaments.tables import side_name, team_name
 from turngym.trainers.core.wording import UNKNOWN, counted
 
@@ -38,7 +37,7 @@ def _elo(found: Numbers, player: str, side: str | None = None) -> Estimate | Non
     return _estimate(numbers["elo"]) if numbers else None
 
 
-def _elo_axis(estimates: Iterable[Estimate | None], anchor: float) -> Axis:
+def elo_axis(estimates: Iterable[Estimate | None], anchor: float) -> Axis:
     """Return an axis on which bars start at the anchor."""
     around = axis_around([each for each in estimates if each is not None], anchor - _ELO / 2, anchor + _ELO / 2)
     return Axis(around.low, around.high, anchor)
@@ -62,7 +61,7 @@ def players_table(found: Numbers) -> Table:
     ]
     places = iter(rank_ranges(ends))
     ranks = [next(places) if rating is not None else None for rating in ratings]
-    axis = _elo_axis(ratings, _anchor_elo(found))
+    axis = elo_axis(ratings, _anchor_elo(found))
     lines = []
     for name, rating, rank in zip(names, ratings, ranks, strict=True):
         own, usage = found["players"][name]["all"], found["players"][name]["usage"]
@@ -70,7 +69,7 @@ def players_table(found: Numbers) -> Table:
         cells = [
             Cell(UNKNOWN) if rank is None else rank_cell(*rank),
             Cell(name, name.lower(), "who"),
-            _elo_cell(rating, axis, name == anchor),
+            elo_cell(rating, axis, name == anchor),
             estimate_cell(win, _WIN, 100),
             _plain(_estimate(own.get("score")), 3),
             Cell(f"{win.count:,}", win.count) if win else Cell(UNKNOWN),
@@ -96,7 +95,7 @@ def _anchor_elo(found: Numbers) -> float:
     return float((found["ratings"] or {}).get("anchor_elo", 0.0))
 
 
-def _elo_cell(rating: Estimate | None, axis: Axis, is_anchor: bool) -> Cell:
+def elo_cell(rating: Estimate | None, axis: Axis, is_anchor: bool) -> Cell:
     """Return a rating; that of the anchor is no estimate."""
     if rating is None or not is_anchor:
         return estimate_cell(rating, axis, digits=0)
@@ -148,19 +147,18 @@ def _matrix_cell(cells: Sequence[Numbers] | None) -> dict[str, str] | None:
     }
 
 
-def field_table(found: Numbers) -> Table | None:
-    """Return Nash averaging and alpha-rank; None unless 3 to 60 players all met."""
-    ratings = field_ratings(found)
+def field_table(ratings: Sequence[Numbers]) -> Table | None:
+    """Return Nash averaging and alpha-rank, of fields of a ``FieldRating``; None unless 3 to 60 players all met."""
     if not ratings:
         return None
     lines = [
         Line(
-            f"field {each.player}",
+            f"field {each['player']}",
             [
-                Cell(each.player, each.player.lower(), "who"),
-                Cell(figure(each.skill, 3), each.skill),
-                Cell(figure(100 * each.weight), each.weight),
-                Cell(figure(100 * each.share), each.share),
+                Cell(each["player"], each["player"].lower(), "who"),
+                Cell(figure(each["skill"], 3), each["skill"]),
+                Cell(figure(100 * each["weight"]), each["weight"]),
+                Cell(figure(100 * each["share"]), each["share"]),
             ],
         )
         for each in ratings
@@ -192,12 +190,12 @@ def _part_table(found: Numbers, key: str, name: str, parts: Sequence[str]) -> Ta
     anchor = (found["ratings"] or {}).get("anchor")
     held = [(part, player) for part in parts for player in names if part in found["players"][player][key]]
     ratings = {pair: _elo(found, pair[1], pair[0]) if is_side else None for pair in held}
-    axis = _elo_axis(ratings.values(), _anchor_elo(found))
+    axis = elo_axis(ratings.values(), _anchor_elo(found))
     lines = []
     for part, player in held:
         own = found["players"][player][key][part]
         win, called = _estimate(own.get("win")), side_name(part) if is_side else part
-        rating = [_elo_cell(ratings[part, player], axis, player == anchor)] if is_side else []
+        rating = [elo_cell(ratings[part, player], axis, player == anchor)] if is_side else []
         cells = [
             Cell(called, f"{parts.index(part):04} {names.index(player):06}", "ranks"),
             Cell(player, player.lower(), "who"),

@@ -16,6 +16,7 @@ from turngym.benchmarks.pages.matches import (
     win_matrix,
 )
 from turngym.benchmarks.pages.tables import Cell, Column, Line, Table, figure, page
+from turngym.benchmarks.tournaments.field import field_ratings
 from turngym.benchmarks.tournaments.submission import PlayedTournament, read_tournament
 from turngym.benchmarks.tournaments.tables import remarks
 from turngym.errors import ConfigError
@@ -70,7 +71,7 @@ def _page(data: PlayedTournament) -> str:
         players=partners_table(found) if found["partners"] else players_table(found),
         remarks=list(remarks(found)),
         matrix=win_matrix(found, sides),
-        field=field_table(found),
+        field=field_table([each._asdict() for each in field_ratings(found)]),
         sides=part_table(found, "by_side", "side"),
         roles=part_table(found, "by_role", "role"),
         differences=differences_table(found["differences"]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,10 +44,17 @@ def field_ratings(found: Mapping[str, Any]) -> list[FieldRating]:
     [('paper', 0.333), ('rock', 0.333), ('scissors', 0.333)]
     """
     names = sorted({cell["player"] for cell in found["win_matrix"]})
-    if not FEWEST <= len(names) <= MOST:
-        return []
-    points = _points(found, names)
-    if np.isnan(points).any():
+    return rated_field(names, points_of(found["win_matrix"], names))
+
+
+def rated_field(names: Sequence[str], points: NDArray[np.float64]) -> list[FieldRating]:
+    """Return the ratings of players whose points against one another are known; empty unless 3 to 60 all met.
+
+    Args:
+        names: The players.
+        points: [player, player] mean points as :func:`points_of` returns them.
+    """
+    if not FEWEST <= len(names) <= MOST or np.isnan(points).any():
         return []
     average, shares = nash_average(points - 0.5), alpha_rank(points)
     columns = zip(names, average.skills, average.weights, shares, strict=True)
@@ -55,11 +62,18 @@ def field_ratings(found: Mapping[str, Any]) -> list[FieldRating]:
     return sorted(ratings, key=lambda each: (-round(each.skill, 6), -round(each.weight, 6), each.player))
 
 
-def _points(found: Mapping[str, Any], names: list[str]) -> NDArray[np.float64]:
-    """Return the mean points of each player against each other, nan for those that never met; antisymmetric."""
+def points_of(win_matrix: Iterable[Mapping[str, Any]], names: Sequence[str]) -> NDArray[np.float64]:
+    """Return the mean points of each player against each other, nan for those that never met; antisymmetric.
+
+    Args:
+        win_matrix: Cells of a tournament's results.
+        names: The players, in the order of rows and columns; cells of others are left out.
+    """
     place = {name: number for number, name in enumerate(names)}
     sums, counts = np.zeros((len(names),) * 2), np.zeros((len(names),) * 2)
-    for cell in found["win_matrix"]:
+    for cell in win_matrix:
+        if not {cell["player"], cell["opponent"]} <= place.keys():
+            continue
         where = place[cell["player"]], place[cell["opponent"]]
         sums[where] += cell["points"]["value"]
         counts[where] += 1

@@ -61,7 +61,7 @@ def results(
         "seed": plan["seed"],
         "n_games": len(records),
         "n_blocks": len({record["block_id"] for record in records}),
-        "ratings": _ratings(rate(compared, anchor=anchor, prior=prior), anchor_elo, prior) if compared else None,
+        "ratings": ratings_content(rate(compared, anchor=anchor, prior=prior), anchor_elo, prior) if compared else None,
         "win_matrix": win_matrix(compared),
         "partners": partner_scores(records) if is_shared else [],
         "players": {name: player_numbers(name, records, is_alike) for name in plan["players"]},
@@ -103,7 +103,15 @@ def _reduced(team: tuple[Entrant, ...]) -> tuple[Entrant, ...]:
     return team[:1] if len(set(team)) == 1 else team
 
 
-def _ratings(found: Ratings, shift: float, prior: float) -> dict[str, Any]:
+def ratings_content(found: Ratings, shift: float, prior: float) -> dict[str, Any]:
+    """Return ratings as a results file has them.
+
+    Args:
+        found: The ratings.
+        shift: Elo of the anchor, if there is one.
+        prior: Weight of the prior.
+    """
+
     def both(estimate: Estimate, elo_shift: float) -> dict[str, Any]:
         return {"log": as_json(estimate), "elo": as_json(in_elo(estimate, elo_shift))}
 

@@ -20,7 +20,7 @@ from turngym.benchmarks.tournaments.folder import TournamentFolder
 from turngym.benchmarks.tournaments.pairings import Match, teams_of
 from turngym.benchmarks.tournaments.plan import TournamentPlan
 from turngym.benchmarks.tournaments.results import ANCHOR_ELO, PRIOR, results, usual_anchor
-from turngym.benchmarks.tournaments.seats import LiveGame, Roster
+from turngym.benchmarks.tournaments.seats import RULES, LiveGame, Roster
 from turngym.envs.multiagent.table import Table
 from turngym.errors import ConfigError, PromptTooLong, ServerDown, UnknownName, nearest
 from turngym.types import StrPath
@@ -149,6 +149,7 @@ class _Hall:
 
     def _begin(self, match: Match) -> None:
         self._started.setdefault(match.key, datetime.now(UTC).isoformat(timespec="seconds"))
+        self._roster.asking([(match, RULES)])
         table = self._spare.pop() if self._spare else Table(self._plan.make_game(), retries=self._plan.retries)
         try:
             self._live.append(LiveGame(match, table, self._roster))
@@ -157,6 +158,7 @@ class _Hall:
 
     def _guarded(self, game: LiveGame, call: Callable[..., Any], *arguments: Any) -> Any:
         """Return what a call gives; None if the rules raised, after which the game is no longer live."""
+        self._roster.asking([(game.match, RULES)])
         try:
             return call(*arguments)
         except Exception as error:  # game code: a tournament continues without the game
@@ -172,7 +174,7 @@ class _Hall:
             self._tries[match.key] = tries + 1
             self._begin(match)
             return
-        self._record(match, {"status": "env_error", "fault": repr(error)[:500], **_nothing(match, self._plan)})
+        self._record(match, broken(match, _teams(match, self._plan), repr(error)))
 
     def _finish(self, game: LiveGame) -> None:
         game.end()
@@ -185,20 +187,8 @@ class _Hall:
 
     def _record(self, match: Match, content: Mapping[str, Any]) -> None:
         self._free += 1
-        self._over.append(
-            {
-                "match": match.key,
-                "env": self._plan.game,
-                "env_version": self._plan.game.rpartition("-v")[2] if "-v" in self._plan.game else "",
-                "ruleset_hash": self._ruleset,
-                "seed": match.seed,
-                "block_id": match.block,
-                "seat_map": {f"player_{seat}": name for seat, name in enumerate(match.players)},
-                "started": self._started.pop(match.key),
-                "restarts": self._tries.pop(match.key, 1) - 1,
-                **content,
-            }
-        )
+        times = {"started": self._started.pop(match.key), "restarts": self._tries.pop(match.key, 1) - 1}
+        self._over.append(record_of(self._plan, match, self._ruleset, {**times, **content}))
 
     def _ask(self, asked: Sequence[tuple[LiveGame, int, SeatPlayer, Request]]) -> None:
         """Ask each agent once for all its seats, and hand out the answers."""
@@ -206,6 +196,7 @@ class _Hall:
         for entry in asked:
             by_agent.setdefault(id(entry[2].agent), []).append(entry)
         for entries in by_agent.values():
+            self._roster.asking([(game.match, seat) for game, seat, _, _ in entries])
             began = time.perf_counter()
             answers = _answers([(player, request) for _, _, player, request in entries])
             seconds = time.perf_counter() - began
@@ -242,18 +233,49 @@ def _answer(decision: Decision) -> Decision | Exception:
     return PlayerFault(decision.fault) if decision.fault else decision
 
 
-def _nothing(match: Match, plan: TournamentPlan) -> dict[str, Any]:
-    """Return the content of a game of which only the teams are known, if even they are: nobody has won."""
-    names = [f"player_{seat}" for seat in range(len(match.players))]
+def record_of(plan: TournamentPlan, match: Match, ruleset: str, content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record of a game that is over.
+
+    Args:
+        plan: Its tournament.
+        match: Its seats.
+        ruleset: Hash of the rules.
+        content: How it went.
+    """
+    return {
+        "match": match.key,
+        "env": plan.game,
+        "env_version": plan.game.rpartition("-v")[2] if "-v" in plan.game else "",
+        "ruleset_hash": ruleset,
+        "seed": match.seed,
+        "block_id": match.block,
+        "seat_map": {f"player_{seat}": name for seat, name in enumerate(match.players)},
+        **content,
+    }
+
+
+def _teams(match: Match, plan: TournamentPlan) -> dict[str, str]:
+    """Return the team of each seat of a game whose rules raised; nothing if they raise here too."""
     try:
-        teams = dict(zip(names, teams_of(plan.make_game(), match.seed), strict=True))
+        return {f"player_{seat}": team for seat, team in enumerate(teams_of(plan.make_game(), match.seed))}
     except Exception:  # game code, whose fault is recorded already
-        teams = {}
+        return {}
+
+
+def broken(match: Match, teams: Mapping[str, str], fault: str) -> dict[str, Any]:
+    """Return the content of a game whose rules failed, in which nobody has won.
+
+    Args:
+        match: Its seats.
+        teams: Team of each seat; empty if unknown.
+        fault: Reason.
+    """
+    names = [f"player_{seat}" for seat in range(len(match.players))]
     zeros = dict.fromkeys(names, 0.0)
     counts = ("calls", "answers", "parse_failures", "illegal", "forfeits", "faults", "tokens_in", "tokens_out")
     return {
         "roles": dict.fromkeys(names, ""),
-        "teams": teams,
+        "teams": dict(teams),
         "returns": zeros,
         "scores": zeros,
         "winners": [],
@@ -263,4 +285,6 @@ def _nothing(match: Match, plan: TournamentPlan) -> dict[str, Any]:
         "seats": {name: {**dict.fromkeys(counts, 0), "latency": 0.0} for name in names},
         "actions": [],
         "transcript_sha256": "",
+        "status": "env_error",
+        "fault": fault[:500],
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,8 @@ from turngym.seeding import stream
 
 _TRIES = 2  # a player that raises is asked once more
 _LONGEST_MESSAGE = 500
+RULES = -1
+"""Stands for a seat where the rules of a game run."""
 
 
 class Roster:
@@ -37,19 +39,29 @@ class Roster:
             ``scripted:a``).
         game: Environment to play.
         settings_of: Gives what the agent of a name is made with.
+        agents: Agents made so far, by description and settings, which other games share; they are added to it.
 
     Raises:
         UnknownName: There is no such player or agent.
         ConfigError: An agent cannot play at a table.
     """
 
-    def __init__(self, players: Mapping[str, str], game: Game, settings_of: Callable[[str], AgentSettings]) -> None:
+    def __init__(
+        self,
+        players: Mapping[str, str],
+        game: Game,
+        settings_of: Callable[[str], AgentSettings],
+        agents: dict[str, Agent] | None = None,
+    ) -> None:
         self._players, self._game = dict(players), game
         self._agents: dict[str, Agent] = {}
+        made = {} if agents is None else agents
         for name, description in players.items():
             if is_agent(description, game):
                 settings = settings_of(name)
-                self._agents[name] = make_agent(description, settings)
+                key = f"{name} {description} {settings}"
+                self._agents[name] = made[key] if key in made else make_agent(description, settings)
+                made[key] = self._agents[name]
                 if learns_between_tries(self._agents[name]):
                     raise ConfigError(
                         f"the style {settings.style!r} learns from one try at a task to the next, and a tournament has "
@@ -65,6 +77,17 @@ class Roster:
         if name in self._agents:
             return SeatPlayer(self._agents[name])
         return make_player(self._players[name], self._game)
+
+    def seated(self, match: Match, seat: int) -> Player:
+        """Return a fresh player for a seat; what it raises makes the seat forfeit."""
+        return self.make(match.players[seat])
+
+    def asking(self, seats: Sequence[tuple[Match, int]]) -> None:
+        """Hear, before code of players or rules runs, whose it is; does nothing.
+
+        Args:
+            seats: Games and seats that are about to answer; :data:`RULES` for the rules of a game.
+        """
 
 
 def is_agent(description: str, game: Game) -> bool:
@@ -99,6 +122,7 @@ class Usage:
         seconds: Time until its answers were there; every seat of a batch counts the whole of it.
         faults: Number of forfeits after two consecutive exceptions.
         too_long: Number of prompts that did not fit, which also count as faults.
+        cost: Price of the tokens in USD; None if it is unknown.
     """
 
     calls: int = 0
@@ -107,6 +131,7 @@ class Usage:
     seconds: float = 0.0
     faults: int = 0
     too_long: int = 0
+    cost: float | None = None
 
 
 class LiveGame:
@@ -119,25 +144,26 @@ class LiveGame:
     """
 
     def __init__(self, match: Match, table: Table, roster: Roster) -> None:
-        self.match, self.table = match, table
+        self.match, self.table, self._roster = match, table, roster
         self.usage = [Usage() for _ in match.players]
         self._are_valid = [True for _ in match.players]
         self.fault = ""
         """The first fault of a player."""
         self._hosted = HostedTable(table)
         self._hosted.begin(match.seed)
-        self.players: list[Player | None] = [self._seated(seat, name, roster) for seat, name in _seats(match)]
+        self.players: list[Player | None] = [self._seated(seat) for seat, _ in _seats(match)]
         self._writers = {
             seat: TurnWriter(self._trajectory(seat, name), table.game.seats[seat])
             for seat, name in _seats(match)
             if isinstance(self.players[seat], SeatPlayer)
         }
 
-    def _seated(self, seat: int, name: str, roster: Roster) -> Player | None:
+    def _seated(self, seat: int) -> Player | None:
         """Return the player, ready; None if it cannot start, so that it forfeits."""
+        self._roster.asking([(self.match, seat)])
         for _ in range(_TRIES):
             try:
-                player = roster.make(name)
+                player = self._roster.seated(self.match, seat)
                 player.begin(self.table.views[seat], stream("tournament player", self.match.key, seat))
                 return player
             except Exception as error:  # user code: a tournament continues without the player
@@ -179,6 +205,7 @@ class LiveGame:
             self._hosted.expire(seat)
             return True
         usage.calls += 1
+        self._roster.asking([(self.match, seat)])
         began = time.perf_counter()
         for _ in range(_TRIES):
             try:
@@ -193,6 +220,7 @@ class LiveGame:
             self.give_up(seat, problem)
             return True
         usage.seconds += time.perf_counter() - began
+        self._roster.asking([(self.match, RULES)])
         self._hosted.answer(seat, text)
         return True
 
@@ -205,6 +233,8 @@ class LiveGame:
         assert used is not None
         usage.tokens_in += used.tokens_in
         usage.tokens_out += used.tokens_out
+        if used.cost is not None:
+            usage.cost = (usage.cost or 0.0) + used.cost
         self._are_valid[seat] = self._hosted.answer(seat, decision.action).is_valid
 
     def _earned(self, seat: int) -> None:
@@ -223,6 +253,7 @@ class LiveGame:
         """Let agents forget the game."""
         for seat, player in enumerate(self.players):
             if isinstance(player, SeatPlayer):
+                self._roster.asking([(self.match, seat)])
                 try:
                     player.end()
                 except Exception as error:  # user code: a tournament continues without the player
@@ -264,6 +295,7 @@ class LiveGame:
             "tokens_in": usage.tokens_in,
             "tokens_out": usage.tokens_out,
             "latency": round(usage.seconds, 6),
+            **({} if usage.cost is None else {"cost": usage.cost}),
         }
 
 

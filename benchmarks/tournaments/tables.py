@@ -11,7 +11,7 @@ from rich.table import Table
 
 from turngym.agents.intervals import FEWEST_BLOCKS
 from turngym.benchmarks.statistics.estimates import read_estimate
-from turngym.benchmarks.tournaments.field import FieldRating, field_ratings
+from turngym.benchmarks.tournaments.field import field_ratings
 from turngym.benchmarks.tournaments.results import PRIOR
 
 
@@ -22,12 +22,12 @@ def tables_of(found: Mapping[str, Any]) -> Iterator[tuple[str, Table]]:
     if found["partners"]:
         yield title, _partner_table(found)
         return
-    table = _empty_table("player", "Elo", "95 %", "win %", "score", "forfeit %", "faults")
+    table = empty_table("player", "Elo", "95 %", "win %", "score", "forfeit %", "faults")
     for name in _by_rating(found):
         numbers, elo = found["players"][name], _elo(found, name)
         own, usage = numbers["all"], numbers["usage"]
-        shown = [_number(elo), _range(found, name, elo), _number(own.get("win"), 100, 1)]
-        shown.append(_number(own.get("score"), 1, 3))
+        shown = [number(elo), _range(found, name, elo), number(own.get("win"), 100, 1)]
+        shown.append(number(own.get("score"), 1, 3))
         table.add_row(escape(name), *shown, f"{100 * usage['forfeits_per_call']:.1f}", str(usage["faults"]))
     yield title, table
     sides = sorted({side for player in found["players"].values() for side in player["by_side"]})
@@ -37,23 +37,24 @@ def tables_of(found: Mapping[str, Any]) -> Iterator[tuple[str, Table]]:
         where = f"{side_name(sides[0])} against {side_name(sides[1])}" if len(sides) == 2 else "against one another"
         yield f"points %, {where}", _matrix(found, sides)
     if ratings := field_ratings(found):
-        yield "against the field", _field_table(ratings)
+        yield "against the field", field_table([each._asdict() for each in ratings])
 
 
 def _partner_table(found: Mapping[str, Any]) -> Table:
-    table = _empty_table("player", "score", "95 %", "success %", "95 %", "games")
+    table = empty_table("player", "score", "95 %", "success %", "95 %", "games")
     for each in found["partners"]:
         score, win = each["score"], each["win"]
-        shown = [_number(score, 1, 3), _interval(score, 3), _number(win, 100, 1), _interval(win, 1, 100)]
+        shown = [number(score, 1, 3), interval(score, 3), number(win, 100, 1), interval(win, 1, 100)]
         table.add_row(escape(team_name(each["players"])), *shown, str(score["n_games"]))
     return table
 
 
-def _field_table(ratings: Sequence[FieldRating]) -> Table:
-    table = _empty_table("player", "Nash skill", "Nash %", "alpha-rank %")
+def field_table(ratings: Sequence[Mapping[str, Any]]) -> Table:
+    """Return the table of Nash averaging and alpha-rank, of fields of a ``FieldRating``."""
+    table = empty_table("player", "Nash skill", "Nash %", "alpha-rank %")
     for each in ratings:
-        shares = f"{100 * each.weight:z.1f}", f"{100 * each.share:z.1f}"
-        table.add_row(escape(each.player), f"{each.skill:z.3f}", *shares)
+        shares = f"{100 * each['weight']:z.1f}", f"{100 * each['share']:z.1f}"
+        table.add_row(escape(each["player"]), f"{each['skill']:z.3f}", *shares)
     return table
 
 
@@ -68,13 +69,13 @@ def team_name(players: Sequence[str]) -> str:
 
 
 def _side_table(found: Mapping[str, Any], sides: Sequence[str]) -> Table:
-    table = _empty_table("side", "player", "Elo", "95 %", "win %", "95 %", "score")
+    table = empty_table("side", "player", "Elo", "95 %", "win %", "95 %", "score")
     for side in sides:
         for name in _by_rating(found, side):
             numbers, elo = found["players"][name]["by_side"].get(side, {}), _elo(found, name, side)
             win = numbers.get("win")
-            shown = [_number(elo), _range(found, name, elo), _number(win, 100, 1), _interval(win, 1, 100)]
-            table.add_row(escape(side_name(side)), escape(name), *shown, _number(numbers.get("score"), 1, 3))
+            shown = [number(elo), _range(found, name, elo), number(win, 100, 1), interval(win, 1, 100)]
+            table.add_row(escape(side_name(side)), escape(name), *shown, number(numbers.get("score"), 1, 3))
     return table
 
 
@@ -91,7 +92,7 @@ def _matrix(found: Mapping[str, Any], sides: Sequence[str]) -> Table:
         count = cell["points"]["n_games"]
         sums[cell["player"], cell["opponent"]] = points + cell["points"]["value"] * count, games + count
     names = _by_rating(found)
-    table = _empty_table("", *names)
+    table = empty_table("", *names)
     for row in names:
         cells = [sums.get((row, column)) for column in names]
         table.add_row(escape(row), *["" if cell is None else f"{100 * cell[0] / cell[1]:z.1f}" for cell in cells])
@@ -113,7 +114,7 @@ def remarks(found: Mapping[str, Any]) -> Iterator[str]:
     between = f"where {ratings['anchor']} plays both sides" if ratings["anchor"] else "among equals"
     for side, numbers in advantages[: 1 if len(advantages) == 2 else None]:  # the second of two is the first, turned
         elo = numbers["elo"]
-        yield f"advantage of {side_name(side)} {between}: {_number(elo)} Elo ({_interval(elo)})"
+        yield f"advantage of {side_name(side)} {between}: {number(elo)} Elo ({interval(elo)})"
     if ratings["prior"] != PRIOR:
         yield f"every entrant is taken to have drawn {ratings['prior']:g} games, where {PRIOR:g} is usual: --prior"
     yield from _too_few_blocks(found)
@@ -160,7 +161,7 @@ def _elo(found: Mapping[str, Any], name: str, side: str | None = None) -> Mappin
 
 def _range(found: Mapping[str, Any], name: str, elo: Mapping[str, Any] | None) -> str:
     """Return the interval of a player's Elo; that of the anchor is chosen."""
-    return "fixed" if elo and name == found["ratings"]["anchor"] else _interval(elo)
+    return "fixed" if elo and name == found["ratings"]["anchor"] else interval(elo)
 
 
 def side_name(side: str) -> str:
@@ -168,18 +169,21 @@ def side_name(side: str) -> str:
     return f"seat {side}" if side.isdigit() else side
 
 
-def _empty_table(*heads: str) -> Table:
+def empty_table(*heads: str) -> Table:
+    """Return a table with a column for each head, numbers to the right."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for head in heads:
-        table.add_column(escape(head), justify="left" if head in ("", "player", "side") else "right")
+        table.add_column(escape(head), justify="left" if head in ("", "player", "side", "game") else "right")
     return table
 
 
-def _number(estimate: Mapping[str, Any] | None, scale: float = 1, digits: int = 0) -> str:
+def number(estimate: Mapping[str, Any] | None, scale: float = 1, digits: int = 0) -> str:
+    """Return the value of an estimate of a results file; empty if there is none."""
     return "" if estimate is None else f"{scale * estimate['value']:z.{digits}f}"
 
 
-def _interval(estimate: Mapping[str, Any] | None, digits: int = 0, scale: float = 1) -> str:
+def interval(estimate: Mapping[str, Any] | None, digits: int = 0, scale: float = 1) -> str:
+    """Return the ends of the interval of an estimate of a results file; empty if there is none."""
     if estimate is None:
         return ""
     ends = f"{scale * estimate['ci_low']:z.{digits}f} to {scale * estimate['ci_high']:z.{digits}f}"

@@ -34,6 +34,12 @@ LINES: Mapping[str, Mapping[str, str]] = {
     "view": {"path": EVALUATION, "out": "page.html"},
     "leaderboard": {"folder": EVALUATION, "out": "page.html", "verify": "no-verify"},
     "tournament": {"game": "turngym/KuhnPoker-v0", "blocks": "1"},
+    "arena": {
+        "folder": "arena",
+        "games": "turngym/KuhnPoker-v0",
+        "players": "random,first_legal",
+        "matches": "2",
+    },
     "solve": {"game": "turngym/KuhnPoker-v0", "iterations": "9", "out": "policy.json"},
     "serve-env": {"env": HANOI, "port": "0"},
     "mcp": {"env": HANOI, "option": "discs=2"},

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from turngym.errors import ConfigError, RunFolderExists
 from turngym.system.locks import LOCK_FILE
 
-Kind = Literal["training run", "evaluation", "tournament"]
+Kind = Literal["training run", "evaluation", "tournament", "arena"]
 
 
 def folder_kind(folder: Path) -> Kind | None:
@@ -22,6 +22,8 @@ def folder_kind(folder: Path) -> Kind | None:
     config = _config(folder)
     if "pairing" in config:
         return "tournament"
+    if "arena" in config and "stages" in config:
+        return "arena"
     if "suite" in config and "environments" in config:
         return "evaluation"
     if {"env", "algorithm"} <= config.keys() or (folder / "metrics.jsonl").is_file():
@@ -41,7 +43,7 @@ def require_kind(folder: Path, wanted: Kind) -> None:
     """
     found = folder_kind(folder)
     if found not in (None, wanted):
-        article = "an" if found == "evaluation" else "a"
+        article = "an" if found in ("evaluation", "arena") else "a"
         raise ConfigError(f"{folder} is the folder of {article} {found}, not of a {wanted}: pass another folder.")
 
 

@@ -85,7 +85,7 @@ class LimitedProcess:
         with self._lock:
             if self._process is None or self._process.poll() is not None:
                 self._process = _started()
-                self._at_exit = weakref.finalize(self, _end, self._process, os.getpid())
+                self._at_exit = weakref.finalize(self, end_process, self._process, os.getpid())
             question = {"function": function, "arguments": dict(arguments), **vars(self.limits)}
             try:
                 answer = self._asked(self._process, question)
@@ -164,8 +164,14 @@ def _started() -> subprocess.Popen[bytes]:
     )
 
 
-def _end(process: subprocess.Popen[bytes], owner: int) -> None:
-    if os.getpid() != owner:  # a fork of the process that it belongs to
+def end_process(process: subprocess.Popen[bytes], owner: int) -> None:
+    """End a process and its group, and close its pipes.
+
+    Args:
+        process: The process.
+        owner: Number of the process that started it; does nothing in a fork of that.
+    """
+    if os.getpid() != owner:
         return
     if hasattr(os, "killpg"):
         with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -55,6 +55,7 @@ ACCEPTED: Mapping[tuple[str, str], tuple[str, frozenset[str]]] = {
     ("tournament", "players"): ("those of the game", frozenset([""])),
     ("tournament", "anchor"): ("none", frozenset([""])),
     ("tournament", "out"): ("a new folder", NEW_FOLDER),
+    ("arena", "folder"): ("a new folder", NEW_FOLDER),
     ("solve", "out"): ("a new file, also behind a link", frozenset(["zzz", "dangling"])),
     ("serve-search", "token"): ("any text", ANY),
     ("serve-env", "token"): ("any text", ANY),
@@ -94,6 +95,7 @@ _GAME: Mapping[str, str | None] = {"env": "turngym/KuhnPoker-v0", "env-options":
 CONTEXT: Mapping[tuple[str, str], Mapping[str, str | None]] = {
     ("play", "server"): _MODEL,
     ("eval", "server"): _MODEL,
+    ("arena", "server"): {"players": f"random,{_MODEL['agent']}"},
     ("tournament", "server"): {"players": f"random,{_MODEL['agent']}"},
     ("mcp", "token"): {"port": "0"},
     ("mcp", "host"): {"port": "0"},
