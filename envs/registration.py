@@ -53,6 +53,7 @@ GAME_FAMILIES = (
     "turngym.envs.hanabi",
     "turngym.envs.socialgames",
     "turngym.envs.pathfinding",
+    "turngym.envs.beergame",
     "turngym.envs.open_spiel",
     "turngym.envs.petting_zoo",
 )

@@ -93,7 +93,61 @@ class Period(NamedTuple):
     profit: int
 
 
-class ChainState:
+class Stocks:
+    """Stocks of stages that supply each other, and units on the way to them.
+
+    Args:
+        stages: From the one that sells to the one that buys from a source without limits.
+        arriving: Units that arrive in each of the first periods.
+    """
+
+    def __init__(self, stages: Sequence[Stage], arriving: int = 0) -> None:
+        self.stages = stages
+        self.stock = [stage.stock for stage in stages]
+        self.coming = [[arriving] * stage.lead for stage in stages]
+        """Units on the way to each stage, by delivery: those of the next period first."""
+
+    def send(self, stage: int, units: int) -> None:
+        """Let the supplier of a stage ship units, which it has."""
+        if stage + 1 < len(self.stock):
+            self.stock[stage + 1] -= units
+        self.coming[stage].append(units)
+
+    def receive(self) -> list[int]:
+        """Deliver what is due at each stage, and return it."""
+        arrived = [coming.pop(0) for coming in self.coming]
+        for stage, units in enumerate(arrived):
+            self.stock[stage] += units
+        return arrived
+
+    def state(self) -> JSONValue:
+        """Return stocks and units on the way."""
+        return {"stock": list(self.stock), "coming": [list(each) for each in self.coming]}
+
+    def load(self, state: JSONValue) -> None:
+        """Restore what :meth:`state` returned.
+
+        Raises:
+            ValueError: It does not fit the stages.
+        """
+        stock, coming = list(state["stock"]), [list(each) for each in state["coming"]]
+        if [len(each) for each in coming] != [stage.lead for stage in self.stages] or len(stock) != len(coming):
+            raise ValueError(f"{len(stock)} stocks and {len(coming)} stages")
+        require_units([*stock, *(units for each in coming for units in each)])
+        self.stock, self.coming = stock, coming
+
+
+def require_units(numbers: Sequence[object]) -> None:
+    """Check that numbers of a state are counts of units.
+
+    Raises:
+        ValueError: One is not.
+    """
+    if not all(type(each) is int and 0 <= each <= _LARGEST for each in numbers):
+        raise ValueError(f"the numbers {numbers!s:.100}")
+
+
+class ChainState(Stocks):
     """Stocks, units on the way and waiting demand of a chain.
 
     Args:
@@ -107,10 +161,8 @@ class ChainState:
     """
 
     def __init__(self, chain: Chain) -> None:
+        super().__init__(chain.stages)
         self.chain = chain
-        self.stock = [stage.stock for stage in chain.stages]
-        self.coming = [[0] * stage.lead for stage in chain.stages]
-        """Units on the way to each stage, by delivery: those of the next period first."""
         self.waiting = 0
         """Demand that could not be met so far."""
 
@@ -137,8 +189,8 @@ class ChainState:
         limits = [self.available(stage) for stage in range(len(orders))]
         filled = [order if limit is None else min(order, limit) for order, limit in zip(orders, limits, strict=True)]
         for stage, units in enumerate(filled):
-            self.coming[stage].append(units)
-            self.stock[stage] += self.coming[stage].pop(0) - (filled[stage - 1] if stage else 0)
+            self.send(stage, units)
+        self.receive()
         wanted = demand + self.waiting
         sold = min(wanted, self.stock[0])
         self.stock[0] -= sold
@@ -151,19 +203,10 @@ class ChainState:
 
     def state(self) -> JSONValue:
         """Return stocks, units on the way and waiting demand."""
-        return {"stock": list(self.stock), "coming": [list(each) for each in self.coming], "waiting": self.waiting}
+        return {**super().state(), "waiting": self.waiting}
 
     def load(self, state: JSONValue) -> None:
-        """Restore what :meth:`state` returned.
-
-        Raises:
-            ValueError: It does not fit the chain.
-        """
-        stock, coming, waiting = list(state["stock"]), [list(each) for each in state["coming"]], state["waiting"]
-        numbers = [*stock, *(units for each in coming for units in each), waiting]
-        is_fit = [len(each) for each in coming] == [stage.lead for stage in self.chain.stages]
-        if not is_fit or len(stock) != len(coming):
-            raise ValueError(f"{len(stock)} stocks and {len(coming)} stages")
-        if not all(type(each) is int and 0 <= each <= _LARGEST for each in numbers):
-            raise ValueError(f"the numbers {numbers!s:.100}")
-        self.stock, self.coming, self.waiting = stock, coming, waiting
+        """Restore what ``state`` returned."""
+        require_units([state["waiting"]])
+        super().load(state)
+        self.waiting = state["waiting"]

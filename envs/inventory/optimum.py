@@ -48,10 +48,10 @@ def optimum(chain: Chain, demand: Sequence[Table]) -> Optimum:
     >>> best.levels[0][22:27], round(best.profit, 3)
     ((107, 107, 106, 94, -1000000000), 407.108)
     """
-    return _Recursion(chain, demand).solve()
+    return Recursion(chain, demand).solve()
 
 
-class _Recursion:
+class Recursion:
     """Tables over positions from ``low`` to ``high``; below, every function is linear."""
 
     def __init__(self, chain: Chain, demand: Sequence[Table]) -> None:
@@ -76,13 +76,22 @@ class _Recursion:
             total -= float(future[start - self.low])
         return Optimum(tuple(levels), total / THOUSAND)
 
+    def _above(self, number: int) -> int:
+        """Return the cost of a unit in stock at the supplier of a stage."""
+        stages = self.chain.stages
+        return stages[number + 1].holding if number + 1 < len(stages) else 0
+
+    def _on_the_way(self, number: int, period: int) -> int:
+        """Return what a unit that is ordered in a period costs on its way, less its cost at the supplier."""
+        stage = self.chain.stages[number]
+        return (stage.transit - self._above(number)) * min(stage.lead, self.periods - period)
+
     def _running_cost(self, number: int, period: int, shortfalls: list[Table]) -> Table:
         """Return the cost of each echelon stock at the end of a period, shortfalls of the stage below included."""
         if period >= self.periods:
             return np.zeros_like(self.places)
         stages, chain = self.chain.stages, self.chain
-        above = stages[number + 1].holding if number + 1 < len(stages) else 0
-        cost = (stages[number].holding - above) * self.places
+        cost = (stages[number].holding - self._above(number)) * self.places
         if number:
             return cost + shortfalls[period + 1]
         is_last = period == self.periods - 1
@@ -102,8 +111,7 @@ class _Recursion:
 
     def _stage(self, number: int, run: list[Table]) -> tuple[list[int], list[Table], Table]:
         """Return levels and shortfall costs of a stage in each period, and the cost of each position at the start."""
-        stage, stages = self.chain.stages[number], self.chain.stages
-        above = stages[number + 1].holding if number + 1 < len(stages) else 0
+        stage = self.chain.stages[number]
         future = np.zeros_like(self.places)
         levels: list[int] = []
         shortfalls = [np.zeros_like(self.places)]
@@ -111,8 +119,7 @@ class _Recursion:
             table = run[period + stage.lead]
             for each in self.demand[period + 1 : period + stage.lead + 1][::-1]:
                 table = self._expected(table, each)
-            on_the_way = (stage.transit - above) * min(stage.lead, self.periods - period)
-            unit = self.chain.order_cost(number) + on_the_way
+            unit = self.chain.order_cost(number) + self._on_the_way(number, period)
             cost = unit * self.places + self._expected(table + future, self.demand[period])
             best = int(np.argmin(np.round(cost, _DIGITS)))
             levels.append({0: _NOTHING, len(cost) - 1: _EVERYTHING}.get(best, best + self.low))

@@ -25,6 +25,7 @@ SHELVES = {
     "hanabi": "Hanabi",
     "socialgames": "Social dilemmas",
     "pathfinding": "Path finding",
+    "beergame": "Beer game",
     "tools": "Code and tools",
     "search": "Search",
     "webshop": "Web shop",
