@@ -210,15 +210,14 @@ def test_per_row_is_the_step_row_baseline() -> None:
     close(credit.advantages, [2.9, 2.8, 2.6])
 
 
-def test_a_truncated_episode_is_bootstrapped_and_a_terminated_one_is_not() -> None:
+def test_a_truncated_episode_is_bootstrapped_where_asked_and_a_terminated_one_never() -> None:
     episodes = [episode([1], end=end) for end in ("truncated", "terminated", "neither")]
     table = with_critic(turn_table(episodes), [0.5] * 3, [0.5] * 3, [4.0] * 3)
     config = {"gamma": 0.9, "whiten": False}
-    close(build("ppo", {"ppo": config}).credit(table).advantages, [1 + 0.9 * 4 - 0.5, 0.5, 0.5])
-    close(build("turn_ppo", {"turn_ppo": config}).credit(table).advantages, [1 + 0.9 * 4 - 0.5, 0.5, 0.5])
     for name in ("ppo", "turn_ppo"):
-        unaware = build(name, {name: {**config, "bootstrap_truncated": False}}).credit(table).advantages
-        close(unaware, [0.5, 0.5, 0.5])
+        aware = build(name, {name: {**config, "bootstrap_truncated": True}}).credit(table).advantages
+        close(aware, [1 + 0.9 * 4 - 0.5, 0.5, 0.5])
+        close(build(name, {name: config}).credit(table).advantages, [0.5, 0.5, 0.5])
 
 
 @pytest.mark.parametrize(

@@ -79,8 +79,9 @@ def test_inside_of_a_turn_only_its_own_worth_counts() -> None:
 
 def test_bi_level_gae_bootstraps_a_cut_episode_once_a_turn() -> None:
     table = table_of([episode([0], [2], end="truncated")], [0.0, 0.0], final=[1.0])
-    close(method("bi_level_gae", turn_gamma=0.9).credit(table).advantages, [0.9, 0.9])
-    close(method("bi_level_gae", turn_gamma=0.9, bootstrap_truncated=False).credit(table).advantages, [0, 0])
+    aware = method("bi_level_gae", turn_gamma=0.9, bootstrap_truncated=True)
+    close(aware.credit(table).advantages, [0.9, 0.9])
+    close(method("bi_level_gae", turn_gamma=0.9).credit(table).advantages, [0, 0])
 
 
 def test_a_turn_without_tokens_stays_in_the_chain_of_turns() -> None:

@@ -27,7 +27,7 @@ class CriticConfig(RewardKLConfig):
     """Decay of generalised advantage estimation: 1 gives return minus value, 0 the error of one time step."""
     whiten: bool = True
     """True if advantages are shifted and scaled to mean 0 and variance 1 over the batch."""
-    bootstrap_truncated: bool = True
+    bootstrap_truncated: bool = False
     """True if truncated episodes are bootstrapped with the critic's value; False treats them as terminated."""
     value_coef: float = 1.0
     """Weight of the value loss, which is half of a squared error."""

@@ -69,7 +69,7 @@ class Case:
 
 BASES: dict[str, dict[str, Any]] = {
     "rloo": {"normalisation": "trajectory_sum"},
-    "ppo": {"normalisation": "trajectory_sum", "whiten": False, "bootstrap_truncated": False},
+    "ppo": {"normalisation": "trajectory_sum", "whiten": False},
 }
 
 _OF_GROUP = "division by the group's standard deviation, which depends on the actions"
@@ -98,7 +98,7 @@ _TOKEN_RATIO = Step(
     "the turn ratio gives all its tokens the turn's mean advantage, later tokens included", {"gradient": "token"}
 )
 
-_CRITIC = (_BOOTSTRAP, WHITENED, LENGTH)
+_CRITIC = (WHITENED, LENGTH)
 OUTCOME = (_ALWAYS_SCALED, LENGTH)
 _TO_TEACHER = {"reward": 0.0, "divergence": 1.0}
 _OWN_STATES = Step("the KL to the teacher treats states as fixed", rules=("is_single",))
@@ -200,7 +200,7 @@ CASES: dict[str, Case] = {
     "kl_cov": Case("unbiased", base="rloo", note=_FIRST),
     "lite_ppo": Case("vanishing", (Step("division by the batch's standard deviation", rules=("is_binary",)), LENGTH)),
     "m2po": Case("unbiased", base="rloo", note=_CORRECTION),
-    "mappo": Case("biased", (ENTROPY, DISCOUNT, _DECAY, *_CRITIC), discount="gamma"),
+    "mappo": Case("biased", (ENTROPY, DISCOUNT, _DECAY, _BOOTSTRAP, *_CRITIC), discount="gamma"),
     "maxrl": Case(
         "biased",
         (Step("division by the group's mean return, which depends on the actions", rules=("is_binary",)), LENGTH),
@@ -238,7 +238,7 @@ CASES: dict[str, Case] = {
     ),
     "pf_ppo": Case("biased", (Step("episodes are weighted by their own returns", {"power": 0.0}),), base="rloo"),
     "poad": Case("biased", (ENTROPY, DISCOUNT, _DECAY, *_CRITIC), discount="gamma"),
-    "ppo": Case("biased", _CRITIC),
+    "ppo": Case("vanishing", _CRITIC),
     "r2vpo": Case("unbiased", base="rloo", note=_FIRST),
     "rae": Case(
         "vanishing",
@@ -287,7 +287,7 @@ CASES: dict[str, Case] = {
         "biased",
         (SCALED, LENGTH, Step("episodes are compared with those of equal length", {"alpha": 0.0})),
     ),
-    "t_ppo": Case("biased", (_DECAY, *_CRITIC)),
+    "t_ppo": Case("biased", (_DECAY, _BOOTSTRAP, *_CRITIC)),
     "tis": Case("unbiased", base="rloo", note=_CORRECTION),
     "topr": Case("unbiased", base="rloo", note=_FIRST),
     "trpa": Case(

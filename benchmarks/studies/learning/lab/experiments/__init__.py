@@ -17,6 +17,7 @@ from lab.experiments import (
     i_search_steps,
     j_penalties,
     k_imitation,
+    l_time_limits,
 )
 
 _ALL = (
@@ -33,6 +34,7 @@ _ALL = (
     i_search_steps.EXPERIMENT,
     j_penalties.EXPERIMENT,
     k_imitation.EXPERIMENT,
+    l_time_limits.EXPERIMENT,
 )
 
 EXPERIMENTS: Mapping[str, Experiment] = {each.name: each for each in _ALL}

@@ -37,16 +37,13 @@ EXPERIMENT = Experiment(
                         "kl_coef": 0.001,
                         "invalid_penalty": 0.1,
                         "normalisation": "trajectory",
-                        "bootstrap_truncated": False,
                     }
                 },
             )
         ),
         "grpo": Arm(Method("grpo", {"grpo": {"kl_coef": 0.001, "invalid_penalty": 0.1}})),
-        "turn_ppo": Arm(Method("turn_ppo", {"turn_ppo": {"bootstrap_truncated": False}}), acts=_ACTED),
-        "turn_ppo, undiscounted": Arm(
-            Method("turn_ppo", {"turn_ppo": {"bootstrap_truncated": False, "gamma": 1.0, "lam": 1.0}}), acts=_ACTED
-        ),
+        "turn_ppo": Arm(Method("turn_ppo"), acts=_ACTED),
+        "turn_ppo, undiscounted": Arm(Method("turn_ppo", {"turn_ppo": {"gamma": 1.0, "lam": 1.0}}), acts=_ACTED),
     },
     contrasts=(
         Contrast("turn_ppo", "ppo", ("4 tokens", "16 tokens")),
@@ -57,10 +54,8 @@ EXPERIMENT = Experiment(
         "ppo.kl_coef": "0.001, that of Turn-PPO, in all arms",
         "ppo.invalid_penalty": "0.1, that of Turn-PPO, in all arms",
         "ppo.normalisation": "over trajectories, as in the other arms",
-        "ppo.bootstrap_truncated": "off, as in the code of the papers",
         "grpo.kl_coef": "0.001, that of Turn-PPO, in all arms",
         "grpo.invalid_penalty": "0.1, that of Turn-PPO, in all arms",
-        "turn_ppo.bootstrap_truncated": "off, as in the code of the papers",
         "turn_ppo.gamma": "1 in the undiscounted arm, as PPO has it: what is left is the turn as the action",
         "turn_ppo.lam": "1 in the undiscounted arm, as PPO has it",
     },

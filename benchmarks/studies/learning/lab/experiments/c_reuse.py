@@ -28,7 +28,7 @@ from lab.task import Play
 from lab.worlds import Maze
 
 _WORLD = Maze(size=4, limit=30, nearest=0.1)
-_PPO = {"normalisation": "trajectory", "bootstrap_truncated": False}
+_PPO = {"normalisation": "trajectory"}
 _TURN = {"loss/clip_fraction_turn": 1e-4}
 _DIVIDED = {"train/clipping_bias_norm": 1e-3}
 _MOST = ("8 passes", "8 passes, stale")
@@ -71,7 +71,6 @@ EXPERIMENT = Experiment(
     ),
     reasons={
         "ppo.normalisation": "over the tokens of a trajectory first, as the paper has it",
-        "ppo.bootstrap_truncated": "off, as in the code of the papers",
         "s_ppo.normaliser": "the norm itself; our default, at least 1, does not act in this world",
         "st_ppo.normaliser": "the norm itself; our default, at least 1, does not act in this world",
     },

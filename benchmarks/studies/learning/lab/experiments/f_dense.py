@@ -19,7 +19,7 @@ _LEVELS = {
     "10 x 10, far": (Maze(size=10, limit=50), 24_000),
 }
 _METHODS: dict[str, dict[str, Any]] = {
-    "ppo": {"bootstrap_truncated": False},
+    "ppo": {},
     "grpo": {"kl_coef": 0.0},
     "gigpo": {"kl_coef": 0.0},
 }
@@ -42,7 +42,6 @@ EXPERIMENT = Experiment(
     },
     contrasts=tuple(Contrast(f"{method}, dense", f"{method}, sparse", tuple(_LEVELS)) for method in _METHODS),
     reasons={
-        "ppo.bootstrap_truncated": "off, as in the code of the papers",
         "grpo.kl_coef": "0, as in the other arms",
         "gigpo.kl_coef": "0, as in the other arms",
     },

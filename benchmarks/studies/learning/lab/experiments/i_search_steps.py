@@ -19,7 +19,7 @@ from lab.task import Play
 
 _WEIGHT = 0.6
 _METHODS: dict[str, dict[str, Any]] = {
-    "ppo": {"bootstrap_truncated": False},
+    "ppo": {},
     "grpo": {"kl_coef": 0.0, "normalisation": "token"},
 }
 _STEPS = {
@@ -58,7 +58,6 @@ EXPERIMENT = Experiment(
         Contrast("ppo, penalty", "ppo", _SEVERAL, primary=False),
     ),
     reasons={
-        "ppo.bootstrap_truncated": "off, as in the code of the papers",
         "grpo.kl_coef": "0, as in the other arms",
         "grpo.normalisation": "over tokens, as in the other arms",
     },

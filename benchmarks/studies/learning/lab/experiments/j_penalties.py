@@ -18,7 +18,7 @@ _LEVELS = ("illegal actions", "misspelt answers")
 
 
 def _arm(method: str, penalty: float) -> Arm:
-    own = {"kl_coef": 0.01} if method == "grpo" else {"bootstrap_truncated": False}
+    own = {"kl_coef": 0.01} if method == "grpo" else {}
     acts = {"rollout/invalid_actions": 0.01} if penalty else {}
     return Arm(Method(method, {method: {**own, "invalid_penalty": penalty}}), acts=acts)
 
@@ -43,7 +43,6 @@ EXPERIMENT = Experiment(
         "grpo.kl_coef": "0.01, that of GiGPO's paper, which has the penalty",
         "grpo.invalid_penalty": "under test",
         "ppo.invalid_penalty": "under test",
-        "ppo.bootstrap_truncated": "off, as in the code of the papers",
     },
     under_test=frozenset({"invalid_penalty"}),
     watched=("rollout/invalid_actions",),
