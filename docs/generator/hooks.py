@@ -49,6 +49,7 @@ SINGLE = {
     "benchmarks/results/claims.md": "results/claims.md",
     "benchmarks/results/claims_embedded.md": "results/claims_embedded.md",
     "benchmarks/results/learning.md": "results/learning.md",
+    "benchmarks/results/methods.md": "results/methods.md",
     "benchmarks/results/worlds.md": "results/worlds.md",
     "benchmarks/results/experts.md": "results/experts.md",
 }

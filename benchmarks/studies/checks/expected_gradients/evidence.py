@@ -1,4 +1,4 @@
-"""Learning results of each training method: a run of 40,000 turns, and the tested claims of papers."""
+"""Learning results of each training method: runs on frozen lakes and of 40,000 turns, and tested claims of papers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from turngym.benchmarks.studies.harness import RESULTS
 
-CLAIMS = "../../benchmarks/results/claims.md"
+CLAIMS, CURVES = "../../benchmarks/results/claims.md", "../../benchmarks/results/methods.md"
 _NAMES = {"rebn": "reinforce"}
 
 
@@ -36,6 +36,19 @@ def _more() -> Mapping[str, str]:
         "grpo": _lakes(_runs()["grpo_quickstart"]),
         "mmd": f"KuhnPoker exploitability {plain:.3f} to {magnet:.3f} (3 seeds)",
     }
+
+
+@cache
+def _curves() -> Mapping[str, Mapping[str, Any]]:
+    """Return method -> seed -> run on the lakes on which all methods are compared."""
+    return _runs("methods.json")
+
+
+def _on_lakes(name: str) -> str:
+    """Return mean sampled success on the lakes before and after 40 iterations, with the number of seeds."""
+    runs = [run["success"] for run in _curves()[name].values()]
+    before, after = (100 * fmean(each[f"{when}-sampled"] for each in runs) for when in ("warmup", "final"))
+    return f"{before:.0f} to {after:.0f} % ({len(runs)} seed{'s'[: len(runs) - 1]})"
 
 
 @cache
@@ -69,12 +82,15 @@ def _tested(name: str) -> list[str]:
 def cell(name: str) -> str:
     """Return the evidence of a method as a cell of the table of methods."""
     more = [_more()[name]] if name in _more() else []
+    more += [f"lakes {_on_lakes(name)}"] if name in _curves() else []
     return "; ".join([*more, *([_change(name)] if name in _runs() else []), *_tested(name)]) or "-"
 
 
 def sentence(name: str) -> str:
     """Return the evidence of a method as sentences of its page."""
     parts = [f"{_more()[name]}."] if name in _more() else []
+    if name in _curves():
+        parts.append(f"Sampled success on the [lakes of all methods]({CURVES}): {_on_lakes(name)}.")
     if name in _runs():
         run = _runs()[name]
         game = run["evaluations"]["final-sampled"]["env_id"].removeprefix("turngym/")
