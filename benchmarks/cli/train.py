@@ -60,7 +60,7 @@ _OWN_LINES = f"""
         reward: {REWARD}
         tools: {TOOLS}
         run_dir: Run folder (default: `runs/ENVIRONMENT-ALGORITHM-seedSEED`).
-        resume: Resume the run in that folder, with its settings.
+        resume: Resume the run in that folder, with its settings; `--resume FOLDER` for short.
         config: File with options by name (YAML, TOML or JSON), or the folder of a run to repeat; options of the command
             line override it.
         json: Print the result as JSON.
@@ -190,7 +190,7 @@ def parse_train(argv: Sequence[str]) -> tuple[TrainConfig, Path, bool]:
         from turngym.trainers.settings.config import DEFAULT_ENV, TrainConfig
         from turngym.trainers.settings.memory import with_memory_settings
         from turngym.trainers.settings.presets import with_preset
-    argv = with_training_data(with_source(with_config(argv), "--env-options"))
+    argv = with_training_data(with_source(with_config(_with_folder(argv)), "--env-options"))
     is_help = asks_help(argv)
     words = list(argv) if is_help else with_quickstart(argv)
     env = _given(words, "env", "game")
@@ -443,6 +443,19 @@ def _run_dir(argv: Sequence[str], config: TrainConfig) -> Path:
         return Path(given)
     seed = _given(argv, "seed") or ""
     return default_run_dir(dataclasses.replace(config, seed=int(seed)) if seed.isdecimal() else config)
+
+
+def _with_folder(argv: Sequence[str]) -> list[str]:
+    """Return a command line whose ``--resume FOLDER`` is ``--resume --run-dir FOLDER``.
+
+    >>> _with_folder(["--resume", "runs/first", "--json"])
+    ['--resume', '--run-dir', 'runs/first', '--json']
+    """
+    words = list(argv)
+    place = words.index("--resume") + 1 if "--resume" in words else len(words)
+    if words[place : place + 1] and not words[place].startswith("-"):
+        words.insert(place, "--run-dir")
+    return words
 
 
 def _given(argv: Sequence[str], *names: str) -> str | None:

@@ -31,6 +31,7 @@ from turngym.envs.vector.backends.remote.ray_session import import_ray
 from turngym.errors import ConfigError, missing_extra
 from turngym.seeding import stream_seed
 from turngym.trainers.algorithms import build, check_group_size
+from turngym.trainers.algorithms.base.per_environment import Part, PerEnvironment
 from turngym.trainers.core.algorithm import Algorithm, Need
 from turngym.trainers.engine.adapters import add_adapters
 from turngym.trainers.engine.layouts.pictures import layout_for
@@ -95,17 +96,26 @@ def build_algorithm(config: TrainConfig) -> Algorithm[object]:
         UnknownName: There is no such algorithm.
         ConfigError: A setting is wrong, a group method got groups of one, or a method for several seats one agent.
     """
-    algorithm = build(config.algorithm, config.algorithm_options)
-    check_group_size(algorithm, config.rollout.group_size)
+    algorithm = _method(config)
     require_own_teacher(config, algorithm)
-    for member in config.members:
-        require_kind(member.config, algorithm)
     if Need.SAMPLED_ENTROPIES in algorithm.needs and config.rollout.sampler not in ("auto", "transformers"):
         raise ConfigError(
             f"{config.algorithm} reads the entropy of what is sampled from, which {config.rollout.sampler} does not "
             "tell. Pass --rollout.sampler transformers."
         )
     return algorithm
+
+
+def _method(config: TrainConfig) -> Algorithm[Any]:
+    """Return the method of a run, or those of its environments if they differ."""
+    parts = []
+    for label, _, own in config.members:
+        method = build(own.algorithm, own.algorithm_options)
+        check_group_size(method, own.rollout.group_size)
+        require_kind(own, method)
+        parts.append(Part(own.env, label, own.algorithm, method))
+    chosen = {(each.config.algorithm, repr(each.config.algorithm_options)) for each in config.members}
+    return PerEnvironment(parts) if len(chosen) > 1 else parts[0].method
 
 
 def _teaching(config: TrainConfig, model: LanguageModel, ranks: Ranks) -> Teaching | None:

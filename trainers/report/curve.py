@@ -16,7 +16,7 @@ from turngym.arithmetic import as_float
 from turngym.errors import ConfigError
 from turngym.storage.files import write_atomic
 from turngym.trainers.records.run_folder import RunFolder
-from turngym.trainers.report.findings import RunData, Stage, read_run, success_interval
+from turngym.trainers.report.findings import RunData, Stage, read_run, success_interval, title_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -147,8 +147,7 @@ def curve_picture(run: RunData) -> bytes:
     heights += [p.high for p in curve_points(run.metrics, "eval/success") if math.isfinite(p.high)]
     _success_axes(axes, [*heights, *(success_interval(estimate)[1] for _, estimate in levels)])
     _legend(figure, axes)
-    title = f"{run.config.get('algorithm', 'training')} on {run.config.get('env', 'an unknown environment')}"
-    figure.suptitle(_plain(title))
+    figure.suptitle(_plain(title_of(run.config)))
     return _png(figure)
 
 

@@ -110,6 +110,25 @@ def environments(config: Mapping[str, Any]) -> tuple[str, ...]:
     return labels_of([str(name) for name in names]) if isinstance(names, list) else ()
 
 
+def title_of(config: Mapping[str, Any]) -> str:
+    """Return what a run trained, and on what.
+
+    >>> title_of({"algorithm": "grpo", "env": "turngym/FrozenLake-v0"})
+    'grpo on turngym/FrozenLake-v0'
+    >>> title_of({"algorithm": "grpo", "envs": ["a", "b", "c"], "per_env": {"b": {"algorithm": "ppo"}}})
+    'grpo on a, c; ppo on b'
+    """
+    method = str(config.get("algorithm", "training"))
+    labels = environments(config) or (str(config.get("env", "an unknown environment")),)
+    own = config.get("per_env")
+    found: dict[str, list[str]] = {}
+    for label in labels:
+        settings = own.get(label) if isinstance(own, Mapping) else None
+        name = settings.get("algorithm", method) if isinstance(settings, Mapping) else method
+        found.setdefault(str(name), []).append(label)
+    return "; ".join(f"{name} on {', '.join(places)}" for name, places in found.items())
+
+
 def _settings(folder: RunFolder) -> dict[str, Any]:
     return {name: value for name, value in read_content(folder.path / "config.json").items() if name != RUN_MODELS}
 

@@ -17,6 +17,7 @@ from turngym.trainers.report.findings import (
     environments,
     series,
     success_interval,
+    title_of,
     turns_per_second,
 )
 from turngym.trainers.report.headline import POLICIES, headline_of, why_unclear
@@ -38,8 +39,7 @@ _KEY_METRICS: Mapping[str, tuple[str, ...]] = {
 def page(run: RunData, picture: bytes | None) -> str:
     """Return the whole page."""
     labels = environments(run.config)
-    where = ", ".join(labels) or run.config.get("env", "an unknown environment")
-    title = f"{run.config.get('algorithm', 'Training')} on {where}"
+    title = title_of(run.config)
     last = run.metrics[-1] if run.metrics else {}
     return whole_page(
         title,

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from turngym.trainers.settings.config import TrainConfig
 
 OF_AN_ENVIRONMENT = (
+    "algorithm",
+    "algorithm_options",
     "env_options",
     "wrappers",
     "start",
@@ -76,7 +78,9 @@ def members_of(config: TrainConfig) -> tuple[Member, ...]:
     shared = {**config.as_json(), "envs": (), "weights": (), "per_env": {}}
     found = []
     for label, name, weight in zip(labels, config.envs, weights, strict=True):
-        values = _merged({**shared, "env": name}, config.per_env.get(label, {}))
+        own = config.per_env.get(label, {})
+        options = {} if "algorithm" in own else shared["algorithm_options"]  # they are those of another method
+        values = _merged({**shared, "env": name, "algorithm_options": options}, own)
         found.append(Member(label, weight, type(config).build(f"{label} (per_env)", values)))
     return tuple(found)
 

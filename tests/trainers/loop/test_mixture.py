@@ -50,6 +50,8 @@ MIXED = TrainConfig(
     evaluation=EvaluationConfig(episodes=2, every=2, curve_episodes=2),
 )
 
+TWO_METHODS = replace(MIXED, per_env={**MIXED.per_env, "GuessTheNumber": {"algorithm": "ppo+epo"}})
+
 
 def played(config: TrainConfig, part: Part = WHOLE) -> list[Trajectory]:
     task = make_task(config)
@@ -104,7 +106,7 @@ def test_branches_continue_in_their_environment() -> None:
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "whole"
-    assert train(MIXED, folder).finished
+    assert train(TWO_METHODS, folder).finished
     return folder
 
 
@@ -116,6 +118,7 @@ def test_metrics_and_evaluations_of_each_are_next_to_the_totals(whole: Path) -> 
         assert sum(counts) == record["rollout/episodes"] and counts == [8, 4]
         total = sum(n * record[f"rollout/turns_on_{each}"] for n, each in zip(counts, LABELS, strict=True))
         assert math.isclose(total / 12, record["rollout/turns"])
+        assert {"loss/NumberLine/policy", "loss/GuessTheNumber/policy", "loss/GuessTheNumber/value"} <= record.keys()
     point = records[1]
     shares = [point["eval/success_on_NumberLine"], point["eval/success_on_GuessTheNumber"]]
     assert math.isclose(point["eval/success"], sum(shares) / 2)
@@ -125,7 +128,7 @@ def test_metrics_and_evaluations_of_each_are_next_to_the_totals(whole: Path) -> 
     together = evaluations["final-greedy"]["success"]
     assert together["count"] == sum(evaluations[f"final-greedy-on-{each}"]["success"]["count"] for each in LABELS)
     page = (whole / "report.html").read_text("utf8")
-    assert "grpo on NumberLine, GuessTheNumber" in page and "<h3>GuessTheNumber</h3>" in page
+    assert "grpo on NumberLine; ppo+epo on GuessTheNumber" in page and "<h3>GuessTheNumber</h3>" in page
     assert len(result_sentences(folder, "greedy")) == 3
     first, second = evaluation_commands(folder, folder.config(), "greedy")
     assert first.startswith(f"turngym eval {LINE} --agent") and "max_turns" not in first
@@ -156,7 +159,7 @@ def test_a_killed_run_resumes_to_the_same_numbers(whole: Path, tmp_path: Path) -
         if record["iteration"] == 2:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    assert run_forked(lambda: train(MIXED, killed, watch=kill)) == -signal.SIGKILL
+    assert run_forked(lambda: train(TWO_METHODS, killed, watch=kill)) == -signal.SIGKILL
     assert train(RunFolder(killed).config(), killed, resume=True).finished
     pairs = [
         [{name: value for name, value in record.items() if not name.startswith("time/")} for record in each.metrics()]
@@ -205,7 +208,7 @@ def test_the_command_line_files_and_python_give_the_same_settings(tmp_path: Path
         ([LINE, "--weights", "1"], "weights of the run is for several environments"),
         ([LINE, "--per-env", "NumberLine.env_options.a=1"], "per_env of the run is for several environments"),
         ([LINE, GUESS, "--per-env", "Guess.rollout.format=tag"], "'Guess', which is none of NumberLine, GuessTheNum"),
-        ([LINE, GUESS, "--per-env", "NumberLine.algorithm=ppo"], "cannot set algorithm for NumberLine"),
+        ([LINE, GUESS, "--per-env", "NumberLine.seed=3"], "cannot set seed for NumberLine"),
         ([LINE, GUESS, "--per-env", "NumberLine.rollout.groups=3"], "cannot set rollout.groups for NumberLine"),
         ([LINE, GUESS, "--per-env", "NumberLine=3"], "must be a table of settings for NumberLine, got 3"),
         ([LINE, GUESS, "--per-env", "NumberLine.rollout.prompt.histor=3"], "histor"),
@@ -226,6 +229,8 @@ def test_wrong_input_is_one_sentence(words: list[str], message: str) -> None:
         ({"rollout": replace(MIXED.rollout, journal=True)}, "asynchronous rollouts and journals play one environment"),
         ({"env_options": {"max_turn": 3}, "per_env": {}}, "max_turn"),
         ({"envs": TALK, "algorithm": "lspo", "env_options": {}, "per_env": {}}, "lspo trains on one game"),
+        ({"per_env": {"NumberLine": {"algorithm": "grp"}}}, "no algorithm named 'grp'.*grpo"),
+        ({"per_env": {"NumberLine": {"algorithm": "dapo"}}}, "dapo decides which episodes are played"),
         ({"envs": (LINE, POKER), "algorithm": "vine_ppo", "env_options": {}, "per_env": {}}, "games between seats"),
     ],
 )
