@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from turngym.envs.sql.contents import FIRST_YEAR, LAST_YEAR, PLACES, Bound
@@ -138,19 +138,15 @@ def _above(schema: Schema, limit: int) -> Condition:
     return Condition(THING, f"with a price above {limit} cents", sql, bound=Bound("price", (limit,), limit))
 
 
-OF_ROLE: Mapping[str, Mapping[Maker, str]] = {
-    EVENT: {
-        _status: "status",
-        _unlike: "status",
-        _dated: "day",
-        _year: "day",
-        _amount: "amount",
-        _rated: "rating",
-    },
-    PERSON: {_level: "level", _home: "place", _joined: "joined", _scored: "score"},
-    THING: {_kind: "kind", _price: "price"},
+_PERSONS = ((_level, "level"), (_home, "place"), (_joined, "joined"), (_scored, "score"))
+_THINGS = ((_kind, "kind"), (_price, "price"))
+_EVENTS = ((_status, "status"), (_unlike, "status"), (_dated, "day"), (_year, "day"), (_amount, "amount"))
+OF_ROLE: Mapping[str, Sequence[tuple[Maker, str]]] = {
+    EVENT: (*_EVENTS, (_rated, "rating"), *_PERSONS, *_THINGS),
+    PERSON: _PERSONS,
+    THING: _THINGS,
 }
-"""Role -> what makes conditions on it, and the column that each is on."""
+"""Role -> what makes conditions on it, and the column that each is on; events have those of persons and things too."""
 
 
 def drawn(schema: Schema, dice: Dice, role: str, count: int, without: Collection[str] = ()) -> list[Condition]:
@@ -159,17 +155,16 @@ def drawn(schema: Schema, dice: Dice, role: str, count: int, without: Collection
     Args:
         schema: The schema.
         dice: Source of the choices.
-        role: What they are about; those on events may be about their persons and things.
+        role: What they are about.
         count: Number of conditions.
         without: Keys of columns that none may be on.
     """
-    known = OF_ROLE[role] if role != EVENT else {key: value for each in OF_ROLE.values() for key, value in each.items()}
-    left = [(maker, key) for maker, key in known.items() if key not in without]
+    left = [each for each in OF_ROLE[role] if each[1] not in without]
     found: list[Condition] = []
     while len(found) < count and left:
         maker, column = dice.one(left)
         found.append(maker(schema, dice))
-        left = [(each, key) for each, key in left if key != column]
+        left = [each for each in left if each[1] != column]
     return found
 
 

@@ -133,7 +133,9 @@ class Database:
     def solve(self, solution: str) -> Ran:
         """Run the statement of a task that is right, without limits."""
         self._own()
-        return self._fetched(solution)
+        before = self._link.total_changes
+        rows = self._link.execute(solution).fetchall()
+        return Ran(rows=rows, changed=self._link.total_changes - before)
 
     def run(self, statement: str, may_write: bool) -> Ran:
         """Run one statement of a model; any text at all.
@@ -205,7 +207,7 @@ class Database:
         return harmless(cut(str(error), _LONGEST_ERROR))
 
     def _allowed(self, action: int, one: str | None, two: str | None, database: str | None, inner: str | None) -> int:
-        if self._mode == "own":
+        if self._mode == "own" or (action == sqlite3.SQLITE_READ and one in self._tables and not self._refused):
             return sqlite3.SQLITE_OK
         if not self._refused:
             self._refused = self._refusal(action, one or "", two or "")

@@ -67,14 +67,14 @@ class Maker:
 
     def __init__(self, level: int, updates: float) -> None:
         self._level, self._updates = level, updates
+        self._families = [[each for each in kind if each.least <= level <= each.most] for kind in (UPDATES, QUESTIONS)]
         self._generator = np.random.default_rng(0)  # set to the start of a stream for every number
 
     def task(self, number: int) -> Task:
         """Return the task of a number."""
         dice, level = Dice(restart(self._generator, "sql", self._level, number)), self._level
         schema = schema_of(dice.whole(0, len(DOMAINS) - 1), dice.whole(0, VARIANTS - 1), level)
-        families = UPDATES if dice.share() < self._updates else QUESTIONS
-        family = dice.one([each for each in families if each.least <= level <= each.most])
+        family = dice.one(self._families[dice.share() >= self._updates])
         numbers = Numbers(dice.whole(2, 4), dice.share(), dice.share())
         term = dice.one(tuple(AMBIGUOUS)) if dice.share() < _AMBIGUOUS_SHARE[level] and family.role == EVENT else ""
         meanings = AMBIGUOUS[term].meanings(schema, dice) if term else ()
