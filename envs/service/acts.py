@@ -26,6 +26,7 @@ transfer REASON        pass the caller on, which ends the conversation
 bye                    end the conversation
 call TOOL {...}        call a tool"""
 _LONGEST_PROBLEM, _LONGEST_VALUE = 300, 100
+_ARGUMENTS = json.JSONEncoder(ensure_ascii=False)
 _WORDS = re.compile(r"([a-z]+)(?: +([^|]*))?", re.ASCII)
 _NUMBER = re.compile(r"-?[0-9]{1,9}", re.ASCII)
 
@@ -140,7 +141,7 @@ def write(act: Act) -> str:
     ('tell refund=1290', 'call get_order {"order": 12}')
     """
     if act.kind in ("call", "propose"):
-        return f"{act.kind} {act.name} {json.dumps(act.arguments, ensure_ascii=False)}"
+        return f"{act.kind} {act.name} {_ARGUMENTS.encode(act.arguments)}"
     if act.kind == "tell":
         return f"tell {act.name}={act.arguments['value']}"
     return f"{act.kind} {act.name}".rstrip()
