@@ -3,6 +3,12 @@
 from turngym.envs.registration import Spec
 
 SPECS: dict[str, Spec] = {
+    "turngym/AgentDojo-v0": Spec(
+        "turngym.envs.adapters.agentdojo:AgentDojo",
+        {},
+        "Office work with tools, with or without an attacker's instructions in their results: AgentDojo's suites.",
+        "agentdojo",
+    ),
     "turngym/BrowserGym-v0": Spec(
         "turngym.envs.adapters.browsergym:BrowserGym",
         {},

@@ -25,7 +25,7 @@ SLOW = (
 )
 """Worlds that need seconds to start, which the study plays."""
 ADAPTERS = (
-    *("BabyAI", "BrowserGym", "Desktop", "GEM", "Gymnasium", "Harbor", "Jericho", "OpenEnv", "OpenSpiel"),
+    *("AgentDojo", "BabyAI", "BrowserGym", "Desktop", "GEM", "Gymnasium", "Harbor", "Jericho", "OpenEnv", "OpenSpiel"),
     *("PettingZoo", "ReasoningGym", "TextArena"),
 )
 IDS = sorted(

@@ -43,6 +43,7 @@ EXTRAS: dict[str, str] = {
     "gem": "play turngym/GEM-v0 --agent random --option game=game:Sudoku-v0-easy",
     "textarena": "play turngym/TextArena-v0 --agent random --option game=Wordle-v0",
     "reasoning": "play turngym/ReasoningGym-v0 --agent random",
+    "agentdojo": "play turngym/AgentDojo-v0 --agent expert",
     "openspiel": "play turngym/OpenSpielSeat-v0 --agent random",
     "browsergym": "play turngym/BrowserGym-v0 --agent random --option task=miniwob.click-test",
 }

@@ -8,6 +8,7 @@ from turngym.benchmarks.cli.options.parsing import as_pairs
 from turngym.errors import ConfigError
 
 _SOURCES: Mapping[str, tuple[str, str]] = {
+    "agentdojo": ("turngym/AgentDojo-v0", "suite"),
     "gem": ("turngym/GEM-v0", "game"),
     "gymnasium": ("turngym/Gymnasium-v0", "inner"),
     "harbor": ("turngym/Harbor-v0", "path"),

@@ -177,6 +177,7 @@ def test_options_of_another_kind_are_refused_in_words(options: dict[str, Any]) -
 @pytest.mark.parametrize(
     ("env_id", "module", "package", "extra"),
     [
+        ("AgentDojo", "agentdojo", "agentdojo", "agentdojo"),
         ("GEM", "gem", "gem-llm", "gem"),
         ("TextArena", "textarena", "textarena", "textarena"),
         ("ReasoningGym", "reasoning_gym", "reasoning-gym", "reasoning"),
