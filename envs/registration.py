@@ -54,6 +54,7 @@ GAME_FAMILIES = (
     "turngym.envs.socialgames",
     "turngym.envs.pathfinding",
     "turngym.envs.beergame",
+    "turngym.envs.wordgames",
     "turngym.envs.open_spiel",
     "turngym.envs.petting_zoo",
 )

@@ -201,16 +201,21 @@ class SeatEnv(TextEnv[str]):
         refuse_task(self.env_id, task)
         for _ in range(_MAX_DRAWS):
             seed = int(self.np_random.integers(2**62))
-            self.instance = f"{self.game.name} {seed}"
-            if self.finite_instances is None and split_of(self.instance) != self.split:
-                continue
-            if self._deal(seed):
+            if self._is_of_split(seed) and self._deal(seed):
                 return self.view.observation
         wanted = f"a seat that is asked as {self._role}" if self._role else f"{self._wanted} being asked"
         raise ConfigError(
             f"{self.env_id} found no game of split {self.split!r} with {wanted}: roles of the last one were "
             f"{[self.game.role(seat) for seat in self.game.everyone]}."
         )
+
+    def _is_of_split(self, seed: int) -> bool:
+        """Return whether a seed, or the content of its game, belongs to the split."""
+        self.instance = f"{self.game.name} {seed}"
+        if self.game.content():
+            self._hosted.begin(seed)
+            self.instance = f"{self.game.name} {self.game.content()}"
+        return self.finite_instances is not None or split_of(self.instance) == self.split
 
     def _deal(self, seed: int) -> bool:
         """Start a game and play it to our first turn; return whether that comes."""

@@ -211,6 +211,10 @@ class Game(Configured, ABC):
         """Return numbers about the game that has ended, such as efficiency and fairness."""
         return {}
 
+    def content(self) -> str:
+        """Return what decides the split of a game that has begun, such as its words; empty for its seed."""
+        return ""
+
     def is_speech(self, seat: int) -> bool:
         """Return whether a seat that is asked is to say something that other seats read."""
         return False

@@ -26,6 +26,7 @@ SHELVES = {
     "socialgames": "Social dilemmas",
     "pathfinding": "Path finding",
     "beergame": "Beer game",
+    "wordgames": "Word games",
     "tools": "Code and tools",
     "search": "Search",
     "webshop": "Web shop",

@@ -11,14 +11,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from turngym.envs import beergame, hanabi, socialgames, tablegames
+from turngym.envs import beergame, hanabi, socialgames, tablegames, wordgames
 from turngym.envs.multiagent import Table, make_game, make_player
 from turngym.envs.transcript import plain_json, reset_text
 from turngym.seeding import stream, stream_seed
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "tables"
 IDS = sorted(
-    {**beergame.SPECS, **tablegames.SPECS, **hanabi.SPECS, **socialgames.SPECS, "turngym/PathFindingEasy-v0": None}
+    {
+        **beergame.SPECS,
+        **wordgames.SPECS,
+        **tablegames.SPECS,
+        **hanabi.SPECS,
+        **socialgames.SPECS,
+        "turngym/PathFindingEasy-v0": None,
+    }
 )
 FORMAT = "turngym table transcript 1"
 SEED = 11
