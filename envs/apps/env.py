@@ -14,13 +14,12 @@ from turngym.envs.core import MaxTurns, Outcome, TextEnv
 from turngym.envs.service.tables import world_of
 from turngym.envs.settings import worded
 from turngym.envs.tools.tool_schema import ToolSet
-from turngym.envs.validation import refuse_task, require_running
+from turngym.envs.validation import NUMBERS, refuse_task, require_running, saved_number, saved_texts
 from turngym.envs.website.goal import Verdict, judge
 from turngym.envs.website.store import World
 from turngym.options import between
 from turngym.types import JSONValue
 
-_NUMBERS = 2**40
 _ABOUT = """Do what is asked in the apps of one person, who is called you in the request. Today is {today}. Sign in to \
 an account to get its key; every other function needs the key of an account of its app. Accounts of one app have \
 different contents. Lists have pages. People are named by whole names, or by first names and roles, as in the \
@@ -80,7 +79,7 @@ class Apps(TextEnv[str]):
 
     def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
-        number = self.draw(lambda generator: int(generator.integers(_NUMBERS)), self._tasks.text)
+        number = self.draw(lambda generator: int(generator.integers(NUMBERS)), self._tasks.text)
         self._enter(self._tasks.task(number))
         return self._task.request
 
@@ -174,13 +173,9 @@ class Apps(TextEnv[str]):
         return {"number": self._task.number, "acts": [self._names.write(act) for act in self._log]}
 
     def load_state(self, state: JSONValue) -> None:
-        number, log = state["number"], state["acts"]
-        if type(number) is not int or not 0 <= number < _NUMBERS:
-            raise ValueError(f"the instance {number!r}")
+        number, log = saved_number(state["number"]), saved_texts(state["acts"], self.turn)
         if self._tasks.text(number) != self.instance:
             raise ValueError("the instance is another one")
-        if not isinstance(log, list) or len(log) > self.turn or not all(isinstance(each, str) for each in log):
-            raise ValueError("the acts")
         task = self._tasks.task(number)
         acts = [dialect(task.dialect).read(each) for each in log]
         self._enter(task)

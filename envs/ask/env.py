@@ -16,14 +16,13 @@ from turngym.envs.core import MaxTurns, Outcome, Reward, TextEnv
 from turngym.envs.parsing.calls import cut, harmless
 from turngym.envs.settings import worded
 from turngym.envs.tools.tool_schema import CALL_MARK, Tool, ToolSet, find_call, read_call
-from turngym.envs.validation import refuse_task, require_running
+from turngym.envs.validation import NUMBERS, refuse_task, require_running, saved_number
 from turngym.options import between, one_of
 from turngym.seeding import restart
 from turngym.types import JSONValue
 
 KINDS: Mapping[str, Kind] = {"twenty": twenty, "intent": intents}
 ASK, GUESS = "ask", "guess"
-_NUMBERS = 2**40
 _LONGEST_PROBLEM, _LONGEST_NAME = 300, 100
 _RULES = """Find out what the user means: ask about one {what} in a turn, then guess. Answer with one of:
 ask {what_upper}
@@ -98,7 +97,7 @@ class Ask(TextEnv[str]):
         return problem.opening
 
     def _drawn(self, generator: np.random.Generator) -> tuple[int, Sketch]:
-        number = int(generator.integers(_NUMBERS))
+        number = int(generator.integers(NUMBERS))
         return number, self._sketch_of(number)
 
     def _sketch_of(self, number: int) -> Sketch:
@@ -211,9 +210,7 @@ class Ask(TextEnv[str]):
         return {"number": self._number, "hidden": self._hidden, "asked": list(self._belief.asked), "bits": self._bits}
 
     def load_state(self, state: JSONValue) -> None:
-        number, hidden, asked = state["number"], state["hidden"], state["asked"]
-        if type(number) is not int or not 0 <= number < _NUMBERS:
-            raise ValueError(f"the instance {number!r}")
+        number, hidden, asked = saved_number(state["number"]), state["hidden"], state["asked"]
         sketch = self._sketch_of(number)
         if sketch.text != self.instance:
             raise ValueError("the instance is another one")

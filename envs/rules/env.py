@@ -17,7 +17,7 @@ from turngym.envs.rules.solver import solve
 from turngym.envs.rules.view import Look, View, changed
 from turngym.envs.settings import worded
 from turngym.envs.tools.tool_schema import CALL_MARK, Tool, ToolSet, find_call, read_call
-from turngym.envs.validation import refuse_task, require_running
+from turngym.envs.validation import NUMBERS, refuse_task, require_running, saved_number
 from turngym.envs.website.draw import Dice
 from turngym.options import between
 from turngym.seeding import restart
@@ -25,7 +25,6 @@ from turngym.types import JSONValue
 
 RESTART = "restart"
 _PRESS = "press"
-_NUMBERS = 2**40
 _LONGEST_PROBLEM = 300
 _ALLOWANCE = 6
 """Actions in a level that do not lower its score, in addition to twice the fewest."""
@@ -90,7 +89,7 @@ class RulesGame(TextEnv[str]):
         return self.anchor()
 
     def _drawn(self, generator: np.random.Generator) -> tuple[int, Rules]:
-        number = int(generator.integers(_NUMBERS))
+        number = int(generator.integers(NUMBERS))
         return number, self._rules_of(number)
 
     def _rules_of(self, number: int) -> Rules:
@@ -201,16 +200,13 @@ class RulesGame(TextEnv[str]):
         return {"number": self._number, "solved": solved, "actions": self._actions, "state": list(self._state)}
 
     def load_state(self, state: JSONValue) -> None:
-        number, solved, actions, found = (state[name] for name in ("number", "solved", "actions", "state"))
-        if type(number) is not int or not 0 <= number < _NUMBERS:
-            raise ValueError(f"the instance {number!r}")
+        number, actions = saved_number(state["number"]), saved_number(state["actions"])
+        solved, found = state["solved"], state["state"]
         rules = self._rules_of(number)
         if f"{rules.text} {number}" != self.instance:
             raise ValueError("the instance is another one")
         if not isinstance(solved, list) or len(solved) > rules.levels or not all(map(_is_count, solved)):
             raise ValueError(f"the solved levels {solved!r}")
-        if type(actions) is not int or not 0 <= actions < _NUMBERS:
-            raise ValueError(f"the number of actions {actions!r}")
         self._open(number, rules)
         self._solved = [(each[0], each[1]) for each in solved]
         self._enter_level()
@@ -240,4 +236,4 @@ class RulesGame(TextEnv[str]):
 def _is_count(found: JSONValue) -> bool:
     """Return whether a value from a snapshot is the actions and the fewest actions of a solved level."""
     is_pair = isinstance(found, list) and len(found) == 2 and all(type(each) is int for each in found)
-    return is_pair and 1 <= found[1] <= found[0] <= _NUMBERS
+    return is_pair and 1 <= found[1] <= found[0] <= NUMBERS

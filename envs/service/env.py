@@ -20,12 +20,11 @@ from turngym.envs.service.session import LEFT, Session
 from turngym.envs.service.shop import SHOP
 from turngym.envs.settings import worded
 from turngym.envs.tools.tool_schema import CALL_MARK, ToolSet, write_call
-from turngym.envs.validation import refuse_task, require_running
+from turngym.envs.validation import NUMBERS, refuse_task, require_running, saved_number, saved_texts
 from turngym.options import between, one_of
 from turngym.types import JSONValue
 
 DOMAINS = {each.name: each for each in (SHOP, CLINIC)}
-_NUMBERS = 2**40
 _VARIANTS = 40
 _RULES = """You are the agent at {title}. A caller talks to you; you have tools and a policy, shown at the start.
 {tools_check} Answer with one action, optionally followed by | and words for the caller:
@@ -108,7 +107,7 @@ class Service(TextEnv[str]):
 
     def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
-        self._enter(self.draw(lambda generator: self._script(int(generator.integers(_NUMBERS)), 0), self._text_of))
+        self._enter(self.draw(lambda generator: self._script(int(generator.integers(NUMBERS)), 0), self._text_of))
         return self._opening
 
     def _script(self, number: int, variant: int) -> Script:
@@ -208,15 +207,12 @@ class Service(TextEnv[str]):
         return {"number": self._script_now.number, "variant": self._script_now.variant, "acts": list(self._log)}
 
     def load_state(self, state: JSONValue) -> None:
-        number, variant, log = state["number"], state["variant"], state["acts"]
-        if not (type(number) is type(variant) is int and 0 <= number < _NUMBERS and 0 <= variant < 2**31):
-            raise ValueError(f"the instance {number!r} {variant!r}")
-        if not isinstance(log, list) or len(log) > self.turn or not all(isinstance(each, str) for each in log):
-            raise ValueError("the acts")
+        number, variant = saved_number(state["number"]), saved_number(state["variant"])
+        log = saved_texts(state["acts"], self.turn)
         script, instance = self._script(number, variant), self.instance
         if self._text_of(script) != instance:
             raise ValueError("the instance is another one")
-        self._restart(script, list(log))
+        self._restart(script, log)
 
 
 def _logged(act: Act) -> str:

@@ -17,11 +17,10 @@ from turngym.envs.sql.judge import is_right_answer, is_right_update, share_of_ch
 from turngym.envs.sql.schema import Row, Schema
 from turngym.envs.sql.task import Maker, Task
 from turngym.envs.tools.tool_schema import ToolSet
-from turngym.envs.validation import refuse_task, require_running
+from turngym.envs.validation import NUMBERS, refuse_task, require_running, saved_number, saved_texts
 from turngym.options import between
 from turngym.types import JSONValue
 
-_NUMBERS = 2**40
 _SHOWN = PATTERNS // 2
 """Patterns of contents that are shown; as many others are hidden."""
 _FORMS = (ON_BOUNDS, MISSED, ON_BOUNDS)
@@ -98,9 +97,9 @@ class Sql(TextEnv[str]):
     def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
         found = self.draw(
-            lambda generator: self._maker.task(int(generator.integers(_NUMBERS))), lambda found: found.text
+            lambda generator: self._maker.task(int(generator.integers(NUMBERS))), lambda found: found.text
         )
-        self._enter(found, int(self.np_random.integers(_NUMBERS)))
+        self._enter(found, int(self.np_random.integers(NUMBERS)))
         return self._opening
 
     def _enter(self, task: Task, hidden: int) -> None:
@@ -288,7 +287,7 @@ class Sql(TextEnv[str]):
     def resample_hidden(self) -> bool:
         """Draw other contents, and another meaning if the agent has not asked for it."""
         count = len(self._task.solutions)
-        fresh = int(self.np_random.integers(_NUMBERS // count)) * count
+        fresh = int(self.np_random.integers(NUMBERS // count)) * count
         if self._is_clear:
             fresh += self.meaning
         else:
@@ -301,16 +300,10 @@ class Sql(TextEnv[str]):
         return {"number": self._task.number, "hidden": self._hidden, "calls": [call for call, _ in self._log]}
 
     def load_state(self, state: JSONValue) -> None:
-        number, hidden, log = state["number"], state["hidden"], state["calls"]
-        for each in (number, hidden):
-            if type(each) is not int or not 0 <= each < _NUMBERS:
-                raise ValueError(f"the instance {number!r} {hidden!r}")
-        if not isinstance(log, list) or len(log) > self.turn or not all(isinstance(each, str) for each in log):
-            raise ValueError("the calls")
-        task = self._maker.task(number)
+        task, hidden = self._maker.task(saved_number(state["number"])), saved_number(state["hidden"])
         if task.text != self.instance:
             raise ValueError("the instance is another one")
-        read = [Call(*each.split(" ", 1)) for each in log]
+        read = [Call(*each.split(" ", 1)) for each in saved_texts(state["calls"], self.turn)]
         self._enter(task, hidden)
         for call in read:
             if call.tool not in TOOLS or call.tool == calls.SUBMIT or self._problem(call):

@@ -15,13 +15,12 @@ from turngym.envs.tools.harbor.calls import BASH, SUBMIT, output_text
 from turngym.envs.tools.harbor.files import Entry
 from turngym.envs.tools.terminal.machine import Machine
 from turngym.envs.tools.terminal.task import ROOT
-from turngym.envs.validation import refuse_task
+from turngym.envs.validation import NUMBERS, refuse_task, saved_number
 from turngym.errors import SnapshotUnsupported
 from turngym.options import between
 from turngym.types import JSONValue
 
 MadeT = TypeVar("MadeT")
-_NUMBERS = 2**40
 
 
 class ShellEnv(TextEnv[str], Generic[MadeT]):
@@ -84,7 +83,7 @@ class ShellEnv(TextEnv[str], Generic[MadeT]):
         return self._opening
 
     def _drawn(self, generator: np.random.Generator) -> tuple[int, MadeT]:
-        number = int(generator.integers(_NUMBERS))
+        number = int(generator.integers(NUMBERS))
         return number, self.make(number)
 
     def _enter(self, number: int, made: MadeT, tree: str = "") -> None:
@@ -143,9 +142,9 @@ class ShellEnv(TextEnv[str], Generic[MadeT]):
         return {"number": self._number, "log": [list(pair) for pair in self._log], "tree": self._machine.tree}
 
     def load_state(self, state: JSONValue) -> None:
-        number, log, tree = state["number"], state["log"], state["tree"]
-        if type(number) is not int or not 0 <= number < _NUMBERS or not isinstance(tree, str):
-            raise ValueError(f"the instance {number!r}, or its files")
+        number, log, tree = saved_number(state["number"]), state["log"], state["tree"]
+        if not isinstance(tree, str):
+            raise ValueError("the files")
         made, instance = self.make(number), self.instance
         if self.text_of(made) != instance:
             raise ValueError("the instance is another one")
