@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 import pytest
+from expert_play import mirrored, succeeds
 
 from turngym.envs.apps.dialect import CALL, SUBMIT, Act, dialect
 from turngym.envs.apps.env import Apps
@@ -145,13 +146,9 @@ ATTACKS: tuple[Player, ...] = (
 def successes(player: Player, level: int = 2) -> int:
     env, won = Apps(level=level, docs="given"), 0
     for seed in range(COUNT):
-        _, info = env.reset(seed=seed)
-        for action in player(env):
-            info = env.step(action)[4]
-            if info["success"] >= 0:
-                break
+        env.reset(seed=seed)
+        won += succeeds(env, player(env))
         assert env.turn > 0
-        won += info["success"] == 1
     return won
 
 
@@ -166,13 +163,4 @@ def test_a_request_of_one_part_is_not_met_by_doing_the_same_to_all(player: Playe
 
 
 def test_the_expert_of_another_instance_does_not_succeed() -> None:
-    other = Apps(level=2, docs="given", split="test")
-
-    def mirror(env: Apps) -> Iterator[str]:
-        _, info = other.reset(seed=int(env.instance_hash, 16) % 1000)
-        while info["success"] < 0:
-            action = other.expert_action()
-            yield action
-            info = other.step(action)[4]
-
-    assert successes(mirror) == 0
+    assert successes(mirrored(Apps(level=2, docs="given", split="test"))) == 0

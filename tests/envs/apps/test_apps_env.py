@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from expert_play import solve
 
 from turngym.envs.apps.dialect import CALL, DIALECTS, SUBMIT, Act, dialect
 from turngym.envs.apps.effects import PAGE
@@ -17,16 +18,6 @@ from turngym.errors import ConfigError
 
 COMPUTED = {("pay_request", "cents"), ("notes_create", "text")}
 """Function and parameter of arguments that are calculated from what is read."""
-
-
-def solve(env: Apps, seed: int) -> tuple[list[str], dict[str, Any]]:
-    observation, info = env.reset(seed=seed)
-    shown = [observation]
-    while info["success"] < 0:
-        action = env.expert_action()
-        observation, _, _, _, info = env.step(action)
-        shown += [action, observation]
-    return shown, info
 
 
 @pytest.mark.parametrize(("level", "count"), [(1, 60), (2, 12), (3, 8)])

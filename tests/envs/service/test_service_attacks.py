@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 import pytest
+from expert_play import mirrored, succeeds
 
 from turngym.envs.service.acts import vocabulary, write
 from turngym.envs.service.domain import Act
@@ -139,14 +140,10 @@ def successes(player: Player, count: int = COUNT, domain: str = "shop") -> int:
     """Return the successes among the instances in which a record must change, where the attack is about changes."""
     env, won = Service(domain=domain), 0
     for seed in range(count):
-        _, info = env.reset(seed=seed)
+        env.reset(seed=seed)
         if player in NEED_A_CHANGE and not env.session.script.changes:
             continue
-        for action in player(env):
-            info = env.step(action)[4]
-            if info["success"] >= 0:
-                break
-        won += info["success"] == 1
+        won += succeeds(env, player(env))
     return won
 
 
@@ -191,17 +188,13 @@ def test_random_legal_play_never_succeeds() -> None:
 
 def test_the_expert_of_another_instance_does_not_succeed() -> None:
     """A player that memorised actions does not know the numbers of this instance."""
-    other = Service(split="test")
+    mirror = mirrored(Service(split="test"))
 
-    def mirror(env: Service) -> Iterator[str]:
-        _, info = other.reset(seed=int(env.instance_hash, 16) % 1000)
-        while info["success"] < 0:
-            action = other.expert_action()
-            yield action
-            info = other.step(action)[4]
+    def then_leave(env: Service) -> Iterator[str]:
+        yield from mirror(env)
         yield "bye"
 
-    assert successes(mirror) == 0
+    assert successes(then_leave) == 0
 
 
 def test_what_agents_read_holds_no_solution() -> None:

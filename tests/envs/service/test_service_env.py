@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 import pytest
+from expert_play import solve
 
 from turngym.envs.service.acts import vocabulary, write
 from turngym.envs.service.caller import CallerState
@@ -16,18 +17,6 @@ from turngym.envs.tools.tool_schema import write_call
 from turngym.errors import ConfigError
 
 HARD: dict[str, Any] = {"wishes": 3, "acts": "hidden", "customers": 12, "max_turns": 80}
-
-
-def solve(env: Service, seed: int) -> tuple[list[str], dict[str, Any]]:
-    """Play one episode as the expert; every action of it is among the legal ones."""
-    observation, info = env.reset(seed=seed)
-    shown = [observation]
-    while info["success"] < 0:
-        action = env.expert_action()
-        assert action in info["legal_actions"], action
-        observation, _, _, _, info = env.step(action)
-        shown += [action, observation]
-    return shown, info
 
 
 @pytest.mark.parametrize("options", [{}, HARD, {"strict_tools": True, "wishes": 1}, {"domain": "clinic"}])

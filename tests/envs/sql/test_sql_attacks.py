@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 
 import pytest
+from expert_play import mirrored, succeeds
 
 from turngym.envs.sql.engine import literal
 from turngym.envs.sql.env import Sql
@@ -99,12 +100,8 @@ ATTACKS: tuple[Player, ...] = (
 def successes(player: Player, count: int = COUNT) -> tuple[int, int]:
     env, won, played = Sql(), 0, 0
     for seed in range(count):
-        _, info = env.reset(seed=seed)
-        for action in player(env):
-            info = env.step(action)[4]
-            if info["success"] >= 0:
-                break
-        won, played = won + (info["success"] == 1), played + (env.turn > 0)
+        env.reset(seed=seed)
+        won, played = won + succeeds(env, player(env)), played + (env.turn > 0)
     env.close()
     return won, played
 
@@ -116,16 +113,7 @@ def test_attacks_never_succeed(player: Player) -> None:
 
 
 def test_the_expert_of_another_instance_does_not_succeed() -> None:
-    other = Sql(split="test")
-
-    def mirror(env: Sql) -> Iterator[str]:
-        _, info = other.reset(seed=int(env.instance_hash, 16) % 1000)
-        while info["success"] < 0:
-            action = other.expert_action()
-            yield action
-            info = other.step(action)[4]
-
-    assert successes(mirror)[0] == 0
+    assert successes(mirrored(Sql(split="test")))[0] == 0
 
 
 def test_a_guessed_meaning_is_right_only_by_chance() -> None:

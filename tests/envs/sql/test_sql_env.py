@@ -5,6 +5,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from expert_play import solve
 
 from turngym.envs.sql.calls import CALLS, read_action
 from turngym.envs.sql.contents import MISSED, ON_BOUNDS, PLAIN, Bound, rows_of
@@ -14,16 +15,6 @@ from turngym.envs.sql.env import Sql
 from turngym.envs.sql.schema import VARIANTS, schema_of
 from turngym.envs.tools.tool_schema import write_call
 from turngym.errors import ConfigError
-
-
-def solve(env: Sql, seed: int) -> tuple[list[str], dict[str, Any]]:
-    observation, info = env.reset(seed=seed)
-    shown = [observation]
-    while info["success"] < 0:
-        action = env.expert_action()
-        observation, _, _, _, info = env.step(action)
-        shown += [action, observation]
-    return shown, info
 
 
 @pytest.mark.parametrize("options", [{"level": 1}, {}, {"level": 3}, {"form": "json"}, {"updates": 1.0}])
