@@ -160,7 +160,7 @@ class WatchedTables:
 
 def _death(process: subprocess.Popen[bytes]) -> str:
     try:
-        return f"its process died (exit status {process.wait(1)})"
+        return f"its process died (exit status {process.wait(10)})"
     except subprocess.TimeoutExpired:
         return "its process closed its output"
 

@@ -52,7 +52,7 @@ FINDINGS = {
 """Name -> what it means, in the order in which things are checked."""
 
 _GAME_FINDINGS = {
-    "plan": "The tournament that config.json describes cannot be set up.",
+    "plan": "The tournament or arena that config.json describes cannot be set up.",
     "missing-game": "A game of the schedule is missing.",
     "duplicate-game": "A game of the schedule is there more than once.",
     "foreign-game": "A game belongs to no schedule of this tournament.",

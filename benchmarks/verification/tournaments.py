@@ -11,6 +11,7 @@ from typing import Any
 
 from turngym.agents.recordings.remade import CANNOT_BE_MADE
 from turngym.arithmetic import is_finite
+from turngym.benchmarks.arena.plan import PAIRING as ARENA
 from turngym.benchmarks.evaluation.rulesets import game_ruleset_hash
 from turngym.benchmarks.tournaments.pairings import Match, schedule
 from turngym.benchmarks.tournaments.plan import TournamentPlan
@@ -31,6 +32,8 @@ _SHOWN = 60
 def plan_of(tournament: PlayedTournament) -> tuple[TournamentPlan | None, str]:
     """Return the plan, or None and why its game must not or cannot be made here."""
     told = tournament.plan
+    if told["pairing"] == ARENA:
+        return None, "its matches are those of an arena: verify the folder of that"
     if reason := game_refusal(told["game"], told["options"]):
         return None, reason
     names = ("game", "players", "blocks", "seed", "options", "pairing", "sides", "retries")
@@ -60,7 +63,7 @@ def schedule_findings(tournament: PlayedTournament, plan: TournamentPlan) -> Ite
             yield Finding("duplicate-game", "episodes.jsonl", f"the game {key!r} is there {count} times")
     for game in tournament.games:
         if game["match"] in asked:
-            yield from _match_findings(game, asked[game["match"]], tournament.plan)
+            yield from match_findings(game, asked[game["match"]], tournament.plan)
         else:
             yield Finding("foreign-game", place_of(game), "the schedule has no such game")
     errors = sum(game["status"] == "env_error" for game in tournament.games)
@@ -68,7 +71,14 @@ def schedule_findings(tournament: PlayedTournament, plan: TournamentPlan) -> Ite
         yield Finding("env-errors", "episodes.jsonl", f"{errors} of {len(tournament.games)} games broke")
 
 
-def _match_findings(game: Mapping[str, Any], match: Match, plan: Mapping[str, Any]) -> Iterator[Finding]:
+def match_findings(game: Mapping[str, Any], match: Match, plan: Mapping[str, Any]) -> Iterator[Finding]:
+    """Yield what a game has otherwise than its match: seed, players, rules, and forfeits that contradict its actions.
+
+    Args:
+        game: The record.
+        match: What was scheduled.
+        plan: The content of ``config.json``.
+    """
     place = place_of(game)
     seats = {f"player_{seat}": name for seat, name in enumerate(match.players)}
     if (game["seed"], game["block_id"]) != (match.seed, match.block):
@@ -107,7 +117,7 @@ def result_findings(tournament: PlayedTournament) -> Iterator[Finding]:
     except (*CANNOT_BE_MADE, KeyError, AttributeError, ZeroDivisionError, OverflowError) as error:
         yield Finding("results", "results.json", f"the numbers cannot be recomputed: {error!r}"[:300])
         return
-    yield from _differences(tournament.results, expected, "results.json")
+    yield from number_findings(tournament.results, expected, "results.json")
 
 
 def chosen_scale(tournament: PlayedTournament) -> Iterator[tuple[str, str]]:
@@ -119,7 +129,7 @@ def chosen_scale(tournament: PlayedTournament) -> Iterator[tuple[str, str]]:
             yield name, f"its author chose {str(ratings[name])[:_SHOWN]} for the ratings, where {value} is usual"
 
 
-def _differences(told: Any, expected: Any, place: str) -> Iterator[Finding]:
+def number_findings(told: Any, expected: Any, place: str) -> Iterator[Finding]:
     """Yield where two JSON values differ; numbers within rounding are equal."""
     if isinstance(expected, Mapping) and isinstance(told, Mapping):
         for key in sorted({*told, *expected}, key=str):
@@ -128,10 +138,10 @@ def _differences(told: Any, expected: Any, place: str) -> Iterator[Finding]:
                 word = "it is missing" if key in expected else "it cannot be computed from the games"
                 yield Finding("results", where, word)
             else:
-                yield from _differences(told[key], expected[key], where)
+                yield from number_findings(told[key], expected[key], where)
     elif isinstance(expected, list | tuple) and isinstance(told, list) and len(told) == len(expected):
         for number, (one, other) in enumerate(zip(told, expected, strict=True)):
-            yield from _differences(one, other, f"{place}, {number}")
+            yield from number_findings(one, other, f"{place}, {number}")
     elif not is_same(told, expected):
         message = f"it is {str(told)[:_SHOWN]}, expected {str(expected)[:_SHOWN]}"
         yield Finding("aggregate", place, message)
@@ -193,7 +203,7 @@ def _replayed(game: Mapping[str, Any], plan: TournamentPlan) -> Iterator[Finding
         "transcript_sha256": transcript_sha256(table),
     }
     for key, value in found.items():
-        if list(_differences(game[key], value, "")):
+        if list(number_findings(game[key], value, "")):
             message = f"{key}: {str(value)[:_SHOWN]}, but {str(game[key])[:_SHOWN]} was recorded"
             yield Finding("replay-game", place, message)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from turngym.agents.recordings.submission import REQUIRED, Submission, read_submission
 from turngym.benchmarks.tournaments.submission import is_tournament, read_tournament
+from turngym.benchmarks.verification.arenas import check_arena
 from turngym.benchmarks.verification.coverage import not_recomputed
 from turngym.benchmarks.verification.findings import Finding
 from turngym.benchmarks.verification.notes import notes, replay_notes, task_notes, unnoticed
@@ -46,6 +47,7 @@ from turngym.benchmarks.verification.tournaments import (
 from turngym.envs.multiagent.registration import GAMES
 from turngym.envs.registration import id_problem
 from turngym.errors import ConfigError
+from turngym.storage.folders import folder_kind
 from turngym.system.limited import CallLimits, LimitedProcess, LimitReached
 from turngym.types import StrPath
 
@@ -128,7 +130,7 @@ def verify(path: StrPath, *, replay: float = 0.05, seed: int | None = None, base
     """Check a submission folder.
 
     Args:
-        path: The folder that ``turngym eval ... --out FOLDER`` wrote, or ``turngym tournament``.
+        path: The folder that ``turngym eval ... --out FOLDER`` wrote, or ``turngym tournament``, or that of an arena.
         replay: Share of each environment's episodes to play again, at least one of each; 0 for none. Unless it is 0,
             the others are played again too as far as half a minute an environment allows, first those that claim a
             success.
@@ -145,6 +147,9 @@ def verify(path: StrPath, *, replay: float = 0.05, seed: int | None = None, base
     folder = Path(path)
     if is_tournament(folder):
         return _verify_tournament(folder, replay, seed)
+    if folder_kind(folder) == "arena":
+        checked = check_arena(folder, replay, seed)
+        return _verdict(folder, seed, checked.findings, checked.games, (checked.sound, checked.replayed), [], {})
     submission, problems = read_submission(folder)
     if submission is None:
         findings = [Finding("schema", each.place, each.message) for each in problems]
@@ -236,30 +241,53 @@ def _verify_tournament(path: Path, share: float, seed: int) -> Verification:
     elif tournament.plan["game"] in GAMES:
         findings.append(Finding("plan", "config.json", reason))
     notes = [] if plan is not None else [f"neither schedule nor games were checked: {reason}"]
-    errors = sum(game["status"] == "agent_error" for game in tournament.games)
+    reported = {} if findings else dict(chosen_scale(tournament))
+    return _verdict(path, seed, findings, tournament.games, (sound, replayed), notes, reported)
+
+
+def _verdict(
+    path: Path,
+    seed: int,
+    findings: Sequence[Finding],
+    games: Sequence[Mapping[str, Any]],
+    counts: tuple[int, int],
+    notes: Sequence[str],
+    chosen: Mapping[str, str],
+) -> Verification:
+    """Return the result for games between players.
+
+    Args:
+        path: The folder.
+        seed: Seed of the replayed sample.
+        findings: All that is wrong.
+        games: Records of the games.
+        counts: Number of games that can be played again, and of those that were.
+        notes: Remarks so far.
+        chosen: Settings that follow from no game, each with the reason.
+    """
+    (sound, replayed), said = counts, list(notes)
+    errors = sum(game["status"] == "agent_error" for game in games)
     if errors:
-        notes.append(f"in {errors} games a player failed, which counts as played")
-    broken = sum(game["status"] == "env_error" for game in tournament.games)
+        said.append(f"in {errors} games a player failed, which counts as played")
+    broken = sum(game["status"] == "env_error" for game in games)
     if broken:
-        notes.append(f"{broken} games broke, which no replay confirms: they count as draws")
-    forfeits = sum(any(action is None for _, action in game["actions"]) for game in tournament.games)
+        said.append(f"{broken} games broke, which no replay confirms: they count as draws")
+    forfeits = sum(any(action is None for _, action in game["actions"]) for game in games)
     if forfeits:
-        notes.append(f"in {forfeits} games a seat forfeited, which no replay confirms")
+        said.append(f"in {forfeits} games a seat forfeited, which no replay confirms")
     claims = sound + broken if replayed else 0
     label: Label = "self-reported" if not replayed else "replayed" if replayed == claims else "partly replayed"
     if told := unnoticed("games", sound, replayed) if replayed else "":
-        notes.append(told)
-    reported = {"usage": "the players report their calls, tokens, times and failures"}
-    if not findings:
-        reported |= dict(chosen_scale(tournament))
+        said.append(told)
+    reported = {"usage": "the players report their calls, tokens, times and failures", **chosen}
     if label != "replayed":
-        reported["ratings"] = f"{replayed} of {len(tournament.games)} games were played again"
+        reported["ratings"] = f"{replayed} of {len(games)} games were played again"
     return Verification(
         path,
         "rejected" if findings else label,
         tuple(findings),
-        tuple(notes),
-        len(tournament.games),
+        tuple(said),
+        len(games),
         replayed,
         seed,
         claims,
