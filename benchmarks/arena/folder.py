@@ -15,7 +15,7 @@ from typing import Any
 from turngym.agents.recordings.shapes import Kinds, MalformedData, shape
 from turngym.benchmarks.arena.plan import Arena
 from turngym.benchmarks.tournaments.folder import TournamentFolder
-from turngym.errors import ConfigError
+from turngym.errors import CheckpointError, ConfigError
 from turngym.storage.bounded import read_json
 from turngym.storage.files import write_json
 from turngym.storage.folders import is_free, require_folder, require_kind
@@ -95,7 +95,10 @@ class ArenaFolder:
         content = self.arena.plan_of(name).content()
         folder = _GameFolder(self.path / GAMES / require_name(name), content, resume=True)
         self._games[name] = folder
-        self.records.update({record["block_id"]: (name, record) for record in folder.records.values()})
+        for record in folder.records.values():
+            if type(number := record.get("block_id")) is not int:
+                raise CheckpointError(f"a line of {folder.path} has no number of a match: the file is damaged.")
+            self.records[number] = name, record
 
     def begin(self, arena: Arena) -> None:
         """Store a definition, before its first match."""
@@ -183,8 +186,9 @@ def _bounds(content: Mapping[str, Any]) -> list[MalformedData]:
     for stage in content["stages"]:
         names = [("games", content["games"]), ("players", content["players"])]
         bad = [name for key, known in names for name in stage[key] if not isinstance(name, str) or name not in known]
-        held = [number for number in stage["held"] if type(number) is not int or number <= stage["start"]]
-        if bad or held or stage["start"] < 0:
+        numbers = range(stage["start"] + 1, _MOST_MATCHES)
+        held = [number for number in stage["held"] if type(number) is not int or number not in numbers]
+        if bad or held or not 0 <= stage["start"] <= _MOST_MATCHES:
             found.append(
                 MalformedData(f"{CONFIG}, stages", "a stage names games and players of the arena, and matches")
             )

@@ -18,7 +18,8 @@ from turngym.envs.multiagent.game import Game
 from turngym.envs.multiagent.players import make_player
 from turngym.errors import ConfigError, UnknownName, nearest
 
-ROUND = 16
+ROUND, MATCHES = 16, 100
+"""Matches that are chosen at once, and those of a new arena, unless others are asked for."""
 PAIRING = "arena"
 """The pairing that the folder of one of its games names."""
 _FORMAT = 1
@@ -81,7 +82,7 @@ class Change:
         games: Name -> id and options of games to add.
         players: Name -> players to add.
         retire: Names of players that shall play no more.
-        matches: Number of matches to have in the end; None leaves it.
+        matches: Number of matches to have in the end; None leaves it, or means :data:`MATCHES` for a new arena.
     """
 
     games: Mapping[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
@@ -194,11 +195,10 @@ def changed(arena: Arena, change: Change, played: Collection[int]) -> Arena:
             f"an arena needs a game that two players can play: games {', '.join(games) or 'none'}, players "
             f"{', '.join(active) or 'none'}. Add some with --games and --players."
         )
-    matches = change.matches or max(arena.matches, len(played))
-    if matches < max(arena.matches, len(played)):
-        raise ConfigError(
-            f"the arena has {max(arena.matches, len(played))} matches, more than {matches}: matches can only be added."
-        )
+    least = max(arena.matches if arena.players else 0, len(played))
+    matches = (least or MATCHES) if change.matches is None else change.matches
+    if matches < least:
+        raise ConfigError(f"the arena has {least} matches, more than {matches}: matches can only be added.")
     stages = _stages(arena, able, active, played)
     return replace(arena, games=games, players=players, stages=stages, matches=matches)
 

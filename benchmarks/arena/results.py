@@ -117,11 +117,6 @@ def _player(name: str, arena: Arena, records: Records) -> dict[str, Any]:
         "player": arena.players[name].player,
         "retired": name in arena.retired,
         "games": {game: len(mine) for game, held in records.items() if (mine := _held(name, held))},
-        "interrupted": sum(
-            record["status"] == "agent_error" and record["fault"].startswith(f"{name} at ")
-            for held in records.values()
-            for record in held
-        ),
         **{key: sum(seat[key] for held in records.values() for seat in _seats(name, held)) for key in _COUNTS},
     }
 

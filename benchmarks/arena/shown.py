@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from turngym.benchmarks.tournaments.tables import empty_table, field_table, interval, number
+from turngym.trainers.core.wording import counted
 
 
 def by_rating(found: Mapping[str, Any]) -> list[str]:
@@ -29,7 +30,7 @@ def tables_of(found: Mapping[str, Any], costs: Mapping[str, Any]) -> Iterator[tu
         costs: That of ``costs.json``.
     """
     matches = ", ".join(f"{each['n_games']} of {name}" for name, each in found["games"].items())
-    yield f"{found['n_matches']} matches: {matches}", _players_table(found)
+    yield f"{counted(found['n_matches'], 'match', 'matches')}: {matches}", _players_table(found)
     if len(found["games"]) > 1:
         yield "Elo in each game", _games_table(found)
     if found["field"]:

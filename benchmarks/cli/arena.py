@@ -27,7 +27,6 @@ from turngym.terminal.interrupted import INTERRUPTED, STOPPING, acknowledged
 from turngym.terminal.output import print_json
 
 USES_OWN_MODULES = True
-_DEFAULT_MATCHES = 100
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from turngym.__main__ import main
+from turngym.benchmarks.arena.folder import ArenaFolder
+from turngym.benchmarks.arena.plan import started
 from turngym.benchmarks.evaluation.folder import EvaluationFolder
 from turngym.benchmarks.tournaments.folder import TournamentFolder
 from turngym.storage.folders import Kind, folder_kind
@@ -17,11 +19,13 @@ CONFIGS: dict[Kind, dict[str, object]] = {
     "training run": {"env": "turngym/Sokoban-v0", "algorithm": "gigpo"},
     "evaluation": {"suite": {"name": "textgames"}, "environments": []},
     "tournament": {"pairing": "round_robin", "game": "turngym/KuhnPoker-v0", "blocks": 4},
+    "arena": {"arena": 1, "stages": []},
 }
 RESUMES: dict[Kind, list[str]] = {
     "training run": ["train", "--resume", "--run-dir"],
     "evaluation": ["eval", "turngym/FrozenLake-v0", "--agent", "random", "--episodes", "1", "--resume", "--out"],
     "tournament": ["tournament", "turngym/KuhnPoker-v0", "--players", "random,first_legal", "--resume", "--out"],
+    "arena": ["arena"],
 }
 
 
@@ -45,7 +49,7 @@ def test_resuming_a_folder_of_another_kind_names_both(
     folder = folder_of(kind, tmp_path / "folder")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert main([*RESUMES[wanted], str(folder)]) == 2
-    assert f"is the folder of a{'n' if kind == 'evaluation' else ''} {kind}, not of a" in capsys.readouterr().err
+    assert f"is the folder of a{'n' if kind[0] in 'ae' else ''} {kind}, not of a" in capsys.readouterr().err
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
@@ -72,6 +76,10 @@ def test_half_a_file_that_a_kill_left_does_not_take_a_folder(kind: Kind, tmp_pat
             pass
     elif kind == "evaluation":
         EvaluationFolder(tmp_path, CONFIGS[kind], {}).close()
+    elif kind == "arena":
+        folder = ArenaFolder(tmp_path)
+        folder.begin(started())
+        folder.close()
     else:
         TournamentFolder(tmp_path, CONFIGS[kind], resume=False).close()
     assert (tmp_path / "config.json").is_file()
