@@ -99,6 +99,8 @@ def main(argv: Sequence[str]) -> int:
     plan = read_plan(given.plan)
     if unknown := sorted(set(given.arms or ()) - set(plan.arms)):
         parser.error(f"the plan has no arm {unknown[0]!r}")
+    if unplanned := sorted(set(given.seeds or ()) - set(plan.seeds)):
+        parser.error(f"the plan has no seed {unplanned[0]}")
     arms, seeds = given.arms or plan.arms, given.seeds or plan.seeds
     jobs = [job for job in plan.jobs if job.arm in arms and job.seed in seeds]
     if hasattr(os, "nice"):

@@ -17,7 +17,7 @@ SEVERAL_PLAYERS = {"dr_mas", "hierarchical_grpo", "mappo", "mmd", "rae"}
 
 
 def test_there_is_an_arm_for_each_method_of_a_single_player_with_equal_length() -> None:
-    assert PLAN.arms.keys() == ALGORITHMS.keys() - SEVERAL_PLAYERS
+    assert PLAN.arms.keys() == ALGORITHMS.keys() - SEVERAL_PLAYERS, "give a new method an arm in methods.toml"
     for arm, words in PLAN.arms.items():
         assert arm in words[words.index("--algorithm") + 1].split("+")
     for arm in ("grpo", "remax", "sdpo", "archer"):
