@@ -73,7 +73,7 @@ class Spec(NamedTuple):
         kwargs: Options that the id stands for.
         summary: One sentence for ``turngym list``.
         extra: The extra that the environment needs; empty for none.
-        partner: Player of the other seats of a cooperative game in its environment of one seat; random play if empty.
+        partner: Player of the other seats in the environment of one seat, where random play makes no game; else empty.
     """
 
     entry_point: str

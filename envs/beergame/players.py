@@ -17,7 +17,7 @@ from turngym.envs.multiagent.table import SeatView
 from turngym.errors import ConfigError
 
 _MEAN = re.compile(r"Poisson with mean ([0-9.]{1,8}[0-9]|[0-9])")
-_STAGE = re.compile(r"([0-9]+) in stock, ([0-9]+) owed, ([0-9]+) ordered and not arrived")
+_STAGE = re.compile(r"([0-9]{1,9}) in stock, ([0-9]{1,9}) owed, ([0-9]{1,9}) ordered and not arrived")
 _MOST_DIGITS = 3
 
 
