@@ -17,7 +17,7 @@ PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --co
 # processes, and each would compile turngym anew.
 PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(VENV)/bin/python -m pytest
 
-INTEGRATION = journeys trainers envs own desktop miniwob peers plugins agents verl rl openenv vllm verifiers inspect tools tracking notebook release search browsergym textworld scienceworld games agentdojo
+INTEGRATION = journeys trainers envs own desktop miniwob peers plugins agents verl rl openenv vllm verifiers inspect tools tracking notebook release search browsergym textworld scienceworld games agentdojo bfcl
 
 .PHONY: quickstart test test-fast test-portable lint test-integration docs docs-serve docs-pages peers vllm format coverage clean
 
@@ -71,7 +71,7 @@ format: $(VENV)/.dev$(TAG)
 # tests/requirements/NAME.txt with its dependencies, and tests/requirements/no-deps/NAME.txt without. They see the packages of
 # $(VENV), so none of them holds a second torch. Few of their modules are ever imported, so pip compiles none.
 REQUIREMENTS = tests/requirements
-ISOLATED = agentdojo agents alfworld browsergym desktop docs games inspect miniwob notebook openenv peers plugins release rl scienceworld search textworld tools tracking verifiers verl vllm
+ISOLATED = agentdojo agents alfworld bfcl browsergym desktop docs games inspect miniwob notebook openenv peers plugins release rl scienceworld search textworld tools tracking verifiers verl vllm
 # These are folders of packages, which no Python belongs to: data, and Ray for the workers that tests start.
 FOLDERS = smollm2 ray
 DONE = .done$(TAG)
@@ -144,6 +144,7 @@ PLUGINS = tests/trainers/integrations
 TESTS_agentdojo = tests/envs/adapters/test_agentdojo.py
 TESTS_agents = $(PLUGINS)/gateway/test_agent_programs_live.py
 TESTS_alfworld = tests/envs/household/test_alfworld_engine.py
+TESTS_bfcl = tests/envs/adapters/test_bfcl.py
 TESTS_browsergym = tests/envs/adapters/test_browsergym.py
 TESTS_desktop = tests/envs/desktop/test_desktop_*.py
 TESTS_games = tests/envs/adapters/test_reasoning_gym.py tests/envs/adapters/test_open_spiel.py tests/envs/multiagent/test_equilibria_vs_openspiel.py

@@ -9,6 +9,12 @@ SPECS: dict[str, Spec] = {
         "Office work with tools, with or without an attacker's instructions in their results: AgentDojo's suites.",
         "agentdojo",
     ),
+    "turngym/BFCL-v0": Spec(
+        "turngym.envs.adapters.bfcl:BFCL",
+        {},
+        "Requests over several turns with functions of simulated services: BFCL's multi-turn questions.",
+        "bfcl",
+    ),
     "turngym/BrowserGym-v0": Spec(
         "turngym.envs.adapters.browsergym:BrowserGym",
         {},

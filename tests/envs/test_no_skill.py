@@ -25,8 +25,8 @@ SLOW = (
 )
 """Worlds that need seconds to start, which the study plays."""
 ADAPTERS = (
-    *("AgentDojo", "BabyAI", "BrowserGym", "Desktop", "GEM", "Gymnasium", "Harbor", "Jericho", "OpenEnv", "OpenSpiel"),
-    *("PettingZoo", "ReasoningGym", "TextArena"),
+    *("AgentDojo", "BFCL", "BabyAI", "BrowserGym", "Desktop", "GEM", "Gymnasium", "Harbor", "Jericho", "OpenEnv"),
+    *("OpenSpiel", "PettingZoo", "ReasoningGym", "TextArena"),
 )
 IDS = sorted(
     env_id

@@ -9,6 +9,7 @@ from turngym.errors import ConfigError
 
 _SOURCES: Mapping[str, tuple[str, str]] = {
     "agentdojo": ("turngym/AgentDojo-v0", "suite"),
+    "bfcl": ("turngym/BFCL-v0", "category"),
     "gem": ("turngym/GEM-v0", "game"),
     "gymnasium": ("turngym/Gymnasium-v0", "inner"),
     "harbor": ("turngym/Harbor-v0", "path"),

@@ -165,8 +165,7 @@ def test_the_expert_does_not_follow_others() -> None:
         env.expert_action()
 
 
-@pytest.mark.parametrize("suite", ["banking", "slack"])
-@pytest.mark.parametrize("attack", [NONE, "important_instructions"])
+@pytest.mark.parametrize(("suite", "attack"), [("banking", NONE), ("slack", "important_instructions")])
 def test_it_keeps_every_promise(suite: str, attack: str) -> None:
     options = {"suite": suite, "attack": attack}
     assert not check("turngym/AgentDojo-v0", options=options, episodes=1, in_process=True).findings
@@ -200,6 +199,6 @@ def test_damaged_snapshots_are_refused_or_leave_a_working_environment() -> None:
         while info["success"] < 0:
             *_, info = env.step(env.expert_action())
             saved.append(env.snapshot())
-    found = [try_one(env, draw, saved) for _ in range(200)]
+    found = [try_one(env, draw, saved) for _ in range(120)]
     assert not [words for how, words in found if how == "broken"]
-    assert sum(how == "refused" for how, _ in found) > 50
+    assert sum(how == "refused" for how, _ in found) > 30
