@@ -76,7 +76,7 @@ def rows_of(schema: Schema, pattern: int, named: Named, bounds: Sequence[Bound] 
     order = _named_first if form != MISSED else _without
     levels, kinds = (order(getattr(domain, f"{key}s"), named.get(key, ())) for key in ("level", "kind"))
     statuses = order(domain.statuses, named.get("status", ()))
-    drawn: Mapping[str, Sequence[Row]] = {
+    drawn: Rows = {
         PLACE: [(number, names[name], region) for number, name, region in places],
         PERSON: [
             (number, name, home, day, levels[level % len(levels)], score, None if legacy is None else names[legacy])
@@ -91,21 +91,27 @@ def rows_of(schema: Schema, pattern: int, named: Named, bounds: Sequence[Bound] 
         ],
     }
     if form != PLAIN:
-        drawn = _moved(drawn, bounds, form, Dice(stream("sql bounds", pattern)))
+        drawn = _missed(drawn, bounds) if form == MISSED else _on_bounds(drawn, bounds, pattern)
     return {role: list(map(schema.orders[role], rows)) for role, rows in drawn.items()}
 
 
-def _moved(drawn: Mapping[str, Sequence[Row]], bounds: Sequence[Bound], form: str, dice: Dice) -> Rows:
-    """Return rows of which every other one is on each bound, or all miss it."""
-    found = {role: [list(row) for row in rows] for role, rows in drawn.items()}
+def _missed(drawn: Rows, bounds: Sequence[Bound]) -> Rows:
+    """Return rows that all miss each bound."""
+    found = dict(drawn)
     for bound in bounds:
         role, place = _NUMBERED[bound.key]
-        for row in found[role]:
-            if form == MISSED:
-                row[place] = bound.missed
-            elif bound.near and dice.share() < _ON_BOUND:
-                row[place] = dice.one(bound.near)
-    return {role: [tuple(row) for row in rows] for role, rows in found.items()}
+        found[role] = [(*row[:place], bound.missed, *row[place + 1 :]) for row in found[role]]
+    return found
+
+
+def _on_bounds(drawn: Rows, bounds: Sequence[Bound], pattern: int) -> Rows:
+    """Return rows of which every other one is on each bound."""
+    found, dice = dict(drawn), Dice(stream("sql bounds", pattern))
+    for role, place, near in [(*_NUMBERED[bound.key], bound.near) for bound in bounds if bound.near]:
+        rows = found[role]
+        moved = ((*row[:place], dice.one(near), *row[place + 1 :]) if dice.share() < _ON_BOUND else row for row in rows)
+        found[role] = list(moved)
+    return found
 
 
 def _without(options: Sequence[str], named: Sequence[str]) -> list[str]:

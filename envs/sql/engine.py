@@ -31,6 +31,7 @@ _TICK, _TICKS = 1000, 400
 """Instructions between two looks at the budget, and the number of looks."""
 _MOST_BYTES, _NUMBER_BYTES = 1_000_000, 8
 """Size of a result that is read, and of each number in it."""
+_TEXTS = (str, bytes)
 _PAGES = 256
 _KEPT = 20
 """Prepared statements that are kept: those of this class, a solution, and few of models, which may be large."""
@@ -165,7 +166,7 @@ class Database:
         rows, left = list[Row](), _MOST_BYTES
         for row in cursor:
             rows.append(row)
-            left -= sum(len(each) if isinstance(each, str | bytes) else _NUMBER_BYTES for each in row)
+            left -= sum([len(each) if isinstance(each, _TEXTS) else _NUMBER_BYTES for each in row])
             if left < 0 or len(rows) > MOST_ROWS:
                 cursor.close()
                 return Ran(

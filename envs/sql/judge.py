@@ -15,7 +15,7 @@ from turngym.envs.sql.schema import Row
 HIDDEN = {1: 4, 2: 5, 3: 8}
 """Level -> databases, besides the one that agents see, on which an answer must be right: with more conditions, more are
 needed until each of them matters."""
-_DIGITS = 4
+_DIGITS, _NUMBERS = 4, (int, float)
 
 
 def is_right_answer(base: Database, contents: Iterator[Rows], solution: str, answer: str, is_ordered: bool) -> bool:
@@ -96,13 +96,13 @@ def _key(row: Row) -> list[tuple[int, Any]]:
 def _rank(value: Any) -> tuple[int, Any]:
     if value is None:
         return 0, 0
-    if isinstance(value, int | float):
+    if isinstance(value, _NUMBERS):
         return 1, round(value, _DIGITS)
     return (2, value) if isinstance(value, str) else (3, value)
 
 
 def _same(one: Any, other: Any) -> bool:
-    if isinstance(one, int | float) and isinstance(other, int | float):
+    if isinstance(one, _NUMBERS) and isinstance(other, _NUMBERS):
         return one == other or math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-6)
     return type(one) is type(other) and bool(one == other)
 
