@@ -111,12 +111,11 @@ class Codenames(Game):
         known = sorted(features())
         drawn = [known[place] for place in generator.permutation(len(known))[: self.options.words].tolist()]
         kinds = [self._kinds[place] for place in generator.permutation(len(self._kinds)).tolist()]
-        words, kinds = list(options.get("words", drawn)), list(options.get("key", kinds))
-        if not set(map(str, words)) <= features().keys() or len({*words}) != len(words) or len(words) != len(drawn):
-            raise ConfigError(
-                f"words of {self.name} must be {len(drawn)} different words of its list, got {words!s:.80}."
-            )
-        if sorted(map(str, kinds)) != sorted(self._kinds):
+        words, kinds = options.get("words", drawn), options.get("key", kinds)
+        if not _are_texts(words) or not {*words} <= features().keys() or not len({*words}) == len(words) == len(drawn):
+            number = len(drawn)
+            raise ConfigError(f"words of {self.name} must be {number} different words of its list, got {words!s:.80}.")
+        if not _are_texts(kinds) or sorted(kinds) != sorted(self._kinds):
             raise ConfigError(
                 f"key of {self.name} must be an order of {sorted(self._kinds)!s:.200}, got {kinds!s:.80}."
             )
@@ -305,3 +304,7 @@ class Codenames(Game):
         for place, other in zip(places, generator.permutation(len(places)).tolist(), strict=True):
             self.key[place] = kinds[other]
         return self.key != before
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(each, str) for each in value)

@@ -119,7 +119,8 @@ class Undercover(Game):
             raise ConfigError(
                 f"undercover of {self.name} must be a seat in 0-{self.num_seats - 1}, got {undercover!r:.80}."
             )
-        if tuple(words) not in pairs() and tuple(words)[::-1] not in pairs():
+        words = tuple(words) if isinstance(words, list | tuple) else words
+        if words not in pairs() and words not in [pair[::-1] for pair in pairs()]:
             raise ConfigError(f"words of {self.name} must be a pair of its list, got {words!r:.80}.")
         self.news.clear()
         self._set_up(words, undercover)

@@ -105,6 +105,9 @@ def test_a_seat_without_a_legal_action_loses_for_its_team() -> None:
     ("options", "reason"),
     [
         ({"words": ["apple"] * 25}, "words of codenames must be 25 different words"),
+        ({"words": 5}, "words of codenames must be 25 different words"),
+        ({"words": [["apple"]] * 25}, "words of codenames must be 25 different words"),
+        ({"key": [None] * 25}, "key of codenames must be an order of"),
         ({"key": ["red"] * 25}, "key of codenames must be an order of"),
         ({"board": 1}, "no option 'board'"),
     ],

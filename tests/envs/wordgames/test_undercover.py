@@ -122,6 +122,8 @@ def test_a_seat_that_forfeits_is_out() -> None:
     ("options", "reason"),
     [
         ({"words": ["apple", "castle"]}, "words of undercover must be a pair of its list"),
+        ({"words": 5}, "words of undercover must be a pair of its list, got 5"),
+        ({"words": [["apple"], {}]}, "words of undercover must be a pair of its list"),
         ({"undercover": 5}, "undercover of undercover must be a seat in 0-4, got 5"),
         ({"word": "apple"}, "no option 'word'. Did you mean 'words'?"),
     ],
