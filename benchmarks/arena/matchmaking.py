@@ -10,7 +10,8 @@ the sum of the variances of the ratings, which are linear in the strengths by ``
 (Sherman and Morrison 1950). The largest fall is next: sequential A-optimal design (Chaloner and Verdinelli 1995,
 "Bayesian experimental design: a review"; Glickman and Jensen 2005, "Adaptive paired comparison design", match by
 information gain). ``p (1 - p)`` is its mean over what is not known of ``p`` (MacKay 1992, equation for the moderated
-output of a logistic unit).
+output of a logistic unit), and counts as :data:`LARGEST` at most: matches of similar players are no better than others,
+only hopeless ones are worse. Else a player that was lucky meets the strong alone, and its luck stays in the ratings.
 
 Ratings between players that seldom meet rest on the model alone, and players may beat one another in circles. So every
 :data:`COVERAGE`-th match is one between those who met least often.
@@ -29,7 +30,7 @@ from numpy.typing import NDArray
 
 from turngym.benchmarks.statistics.bradley_terry import Comparison, Entrant, Floats, maximise, tally_of
 
-COVERAGE = 4
+COVERAGE, LARGEST = 4, 0.12
 _DIGITS = 9
 
 
@@ -140,7 +141,7 @@ class Pool:
         moved = self._contrast @ self._covariance
         between, effect = _distances(self._covariance), _distances(moved.T @ moved)
         odds = self._strengths[:, None] - self._strengths[None, :]
-        information = weight * _spread(odds / np.sqrt(1 + math.pi / 8 * between))
+        information = weight * _information(odds / np.sqrt(1 + math.pi / 8 * between))
         return np.asarray(information * effect / (1 + information * between))
 
     def _largest(self, found: Floats, sides: Sequence[str]) -> tuple[int, int]:
@@ -183,7 +184,7 @@ class Pool:
         column = self._covariance[:, one] - self._covariance[:, other]
         between = float(column[one] - column[other])
         odds = float(self._strengths[one] - self._strengths[other]) / math.sqrt(1 + math.pi / 8 * between)
-        information = weight * float(_spread(np.array(odds)))
+        information = weight * float(_information(np.array(odds)))
         self._covariance = self._covariance - np.outer(column, column) * (information / (1 + information * between))
 
 
@@ -196,8 +197,8 @@ def _fit(compared: Sequence[Comparison], place: Mapping[Entrant, int], prior: fl
         strengths[columns] = maximise(tally, tally.points.sum(0)[None], games[None], prior)[0]
         design = np.zeros((len(tally.design), len(place)))
         design[:, columns] = tally.design
-        information = design.T @ ((games * _spread(design @ strengths))[:, None] * design)
-    return np.asarray(strengths), np.asarray(np.linalg.inv(information + np.diag(prior * _spread(strengths))))
+        information = design.T @ ((games * _information(design @ strengths))[:, None] * design)
+    return np.asarray(strengths), np.asarray(np.linalg.inv(information + np.diag(prior * _information(strengths))))
 
 
 def _contrast(entrants: Sequence[Entrant], count: int) -> Floats:
@@ -215,9 +216,9 @@ def _distances(form: Floats) -> Floats:
     return np.asarray(np.maximum(own[:, None] + own[None, :] - 2 * form, 0.0))
 
 
-def _spread(odds: Floats) -> Floats:
-    """Return ``p (1 - p)`` of log odds, at least a little, so that it can be divided by."""
-    return np.asarray(np.maximum(0.25 / np.cosh(np.clip(odds / 2, -300, 300)) ** 2, 1e-12))
+def _information(odds: Floats) -> Floats:
+    """Return ``p (1 - p)`` of log odds as far as it counts, and at least a little, so that it can be divided by."""
+    return np.asarray(np.clip(0.25 / np.cosh(np.clip(odds / 2, -300, 300)) ** 2, 1e-12, LARGEST))
 
 
 def choose(pools: Mapping[str, Pool], number: int) -> tuple[str, tuple[str, ...]]:
