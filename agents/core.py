@@ -194,6 +194,27 @@ class Agent(ABC):
         return {}
 
 
+def checked_decisions(agent: Agent, requests: Sequence[Request], decisions: object) -> Sequence[Decision]:
+    """Return what an agent answered.
+
+    Raises:
+        ConfigError: It is not one decision with a text for each request.
+    """
+    name = f"{type(agent).__name__}.act"
+    if not isinstance(decisions, Sequence) or isinstance(decisions, str):
+        raise ConfigError(f"{name} must return a list with a Decision for each request, got {decisions!r:.80}.")
+    if len(decisions) != len(requests):
+        raise ConfigError(
+            f"{name} returned {len(decisions)} decisions for {len(requests)} requests: return one for each, in order."
+        )
+    for each in decisions:
+        if not isinstance(each, Decision):
+            raise ConfigError(f"{name} must return Decision objects, got {each!r:.80}: write Decision(action).")
+        if not isinstance(each.action, str):
+            raise ConfigError(f"{name} must decide on a text, got Decision({each.action!r:.80}): write it as a str.")
+    return decisions
+
+
 class EagerAgent(Agent):
     """An agent that computes answers in the background, so that no slot waits for another one's answer."""
 

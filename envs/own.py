@@ -87,14 +87,17 @@ def find_spec(name: str, others: Iterable[str] = (), kind: str = "environment") 
             raise UnknownName(f"no {kind} named {last!r}. {nearest_env(last, others)}")
         return _portable(gymnasium.registry[last], place)
     find_in(module, place, last, ENVIRONMENT)
-    spec = _portable(_registered(f"{module.__name__}:{last}") or _plain(module, place, last), place)
+    spec = _portable(_registered(module, place, last) or _plain(module, place, last), place)
     gymnasium.registry[spec.id] = spec
     return spec
 
 
-def _registered(entry_point: str) -> EnvSpec | None:
+def _registered(module: ModuleType, place: str, name: str) -> EnvSpec | None:
     """Return the id that stands for a class without further options."""
-    same = (spec for spec in gymnasium.registry.values() if spec.entry_point == entry_point)
+    entry_points: list[Any] = [f"{module.__name__}:{name}"]
+    if is_file(place):
+        entry_points.append(FromFile(str(Path(place).resolve()), name))  # as an earlier call has left it
+    same = (spec for spec in gymnasium.registry.values() if spec.entry_point in entry_points)
     return next((spec for spec in same if set(spec.kwargs) <= {"env_id"}), None)
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from turngym.agents.core import Agent, Decision, EagerAgent, Request
+from turngym.agents.core import Agent, Decision, EagerAgent, Request, checked_decisions
 from turngym.agents.episodes.branching import branch_state, bring_back, saved_states, text_and_image
 from turngym.agents.episodes.turn_writer import TurnWriter
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
@@ -236,7 +236,7 @@ class Runner:
         self._save(waiting)
         asked = time.perf_counter()
         requests = [self.slots[slot].request(slot) for slot in waiting]
-        decisions = self.agent.act(requests)
+        decisions = checked_decisions(self.agent, requests, self.agent.act(requests))
         self.waiting = [slot for slot in self.waiting if slot not in first]
         self._send(requests, decisions, time.perf_counter() - asked)
 

@@ -23,7 +23,7 @@ from turngym.errors import ConfigError, TurngymError
 from turngym.storage.files import write_json
 from turngym.storage.folders import require_folder
 from turngym.terminal.console import Console
-from turngym.terminal.interrupted import INTERRUPTED, acknowledged
+from turngym.terminal.interrupted import INTERRUPTED, acknowledged, termination_interrupts
 from turngym.terminal.output import print_json, table_console
 from turngym.text import printable
 from turngym.trainers.core.wording import UNKNOWN
@@ -153,7 +153,11 @@ def _run(plan: Plan, folder: Path, arguments: Arguments) -> list[Ended]:
             names = ", ".join(job.name for job in left)
             progress.console.print(f"waiting for other processes, which run {names}", markup=False)
 
-        ended = Queue(plan, folder, arguments.at_once).run(tell, tell_waiting)
+        def tell_begun(job: Job, log: Path) -> None:
+            progress.console.print(f"{job.name}: running, output in {log}", markup=False, soft_wrap=True)
+
+        with termination_interrupts():
+            ended = Queue(plan, folder, arguments.at_once).run(tell, tell_waiting, tell_begun)
     return [each for each in ended if each.status != 0]
 
 

@@ -215,7 +215,7 @@ def _player(
 def _named(target: object) -> str:
     if not isinstance(target, str | os.PathLike):
         raise ConfigError(
-            f"an environment is passed by name, its id or path/to/file.py:Class, got {target!r}: a class is named too."
+            f'pass an environment by name, as "my/Lock-v0" or "path/to/file.py:Lock" (a class, too), got {target!r}.'
         )
     return os.fspath(target)
 

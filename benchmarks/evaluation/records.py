@@ -39,7 +39,7 @@ _PACKAGES = ("turngym", "gymnasium", "numpy", "torch", "transformers")
 _FORMAT = 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluation:
     """A finished evaluation: the result, and everything its folder records about it.
 
@@ -86,16 +86,25 @@ class Evaluation:
         """Return the episodes as a data frame of polars or pandas, one row each."""
         return data_frame(plain(record) for result in self.result.results for record in result.episodes)
 
-    def _repr_html_(self) -> str:
+    def _estimates(self) -> dict[str, Estimate]:
+        """Return the suite's metric on each environment, and its mean over several."""
+        entries, metric = self.result.suite.entries, self.result.suite.metric
+        found = {entry.label: getattr(each, metric) for entry, each in zip(entries, self.result.results, strict=True)}
+        return found | ({"mean": self.mean} if len(found) > 1 else {})
+
+    def __repr__(self) -> str:
+        """Return the results, one line for each environment."""
         metric = self.result.suite.metric
-        found = {
-            entry.label: getattr(each, metric)
-            for entry, each in zip(self.result.suite.entries, self.result.results, strict=True)
-        }
-        found |= {"mean": self.mean} if len(found) > 1 else {}
+        numbers = [
+            f"{label}: {metric} {each.value:.3f} [{each.low:.3f}, {each.high:.3f}]"
+            for label, each in self._estimates().items()
+        ]
+        return "\n  ".join([f"Evaluation of {self.agent_name} on {self.result.suite.name}", *numbers])
+
+    def _repr_html_(self) -> str:
         rows = [
-            {"environment": label, metric: each.value, "95 % low": each.low, "95 % high": each.high}
-            for label, each in found.items()
+            {"environment": label, self.result.suite.metric: each.value, "95 % low": each.low, "95 % high": each.high}
+            for label, each in self._estimates().items()
         ]
         return html_table(f"{self.agent_name} on {self.result.suite.name}", rows)
 

@@ -137,11 +137,17 @@ class Queue:
         self.folder = folder
         self.at_once = at_once
         self._missing: list[Job] = []
+        self._on_begin: Callable[[Job, Path], None] = lambda job, log: None
         self._processes: set[subprocess.Popen[bytes]] = set()
         self._lock = threading.Lock()
         self._closing = threading.Event()
 
-    def run(self, on_end: Callable[[Ended], None], on_wait: Callable[[Sequence[Job]], None]) -> list[Ended]:
+    def run(
+        self,
+        on_end: Callable[[Ended], None],
+        on_wait: Callable[[Sequence[Job]], None],
+        on_begin: Callable[[Job, Path], None] = lambda job, log: None,
+    ) -> list[Ended]:
         """Run what is missing; returns how each run ended, in the order of the plan.
 
         Runs of other processes are left to them. If one of those processes ends before its run is finished, the run
@@ -150,12 +156,13 @@ class Queue:
         Args:
             on_end: Called after each run.
             on_wait: Called with the runs that are left when other processes run all of them.
+            on_begin: Called before each run with the file of its output.
 
         Raises:
             KeyboardInterrupt: The runs have been interrupted; calling it again continues with them.
         """
         missing = [job for job, state in states(self.plan, self.folder).items() if state != "finished"]
-        self._missing = list(missing)
+        self._missing, self._on_begin = list(missing), on_begin
         with ThreadPoolExecutor(self.at_once, thread_name_prefix="study") as threads:
             work = [threads.submit(self._run_next, on_wait) for _ in missing]
             try:
@@ -210,6 +217,7 @@ class Queue:
             options.append("--resume")
         log = self.folder / f"{job.name}.log"
         began = time.monotonic()
+        self._on_begin(job, log)
         with log.open("ab") as output:
             with self._lock:
                 if self._closing.is_set():

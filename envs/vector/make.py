@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+import sys
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Literal
 
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode
 
 from turngym.envs.own import find_spec
@@ -36,7 +40,8 @@ def make_vec(
         env_id: A registered id, ``"module:id"``, or a list of ids, one per slot.
         num_envs: Number of slots, at least 1 (the default with one id); with a list it follows from the list.
         env_fns: Functions that make one environment each, instead of ids.
-        wrappers: Applied to every environment, the first innermost.
+        wrappers: Names with options such as ``"history:k=4"``, or functions of an environment, applied to every one;
+            the first is the innermost.
         observation: ``"text"`` shows only the text, so that environments with images and without fit together.
         backend: ``"sync"`` runs in this process, one slot after the other; ``"thread"`` in a thread for each slot, for
             environments that wait; ``"asyncio"`` on one event loop, for environments that offer coroutines
@@ -64,6 +69,7 @@ def make_vec(
     sources, name = _sources(env_id, num_envs, env_fns, env_kwargs)
     if observation not in ("native", "text"):
         raise ConfigError(f'observation must be "native" or "text", got {observation!r}.')
+    _require_functions(wrappers)
     makers = [Maker(source, env_kwargs, tuple(wrappers), observation == "text") for source in sources]
     limits = BackendOptions(
         num_workers, step_timeout_seconds, reset_timeout_seconds, memory_limit_mib, backend_options or {}
@@ -85,13 +91,37 @@ def _sources(
         count = 1 if num_envs is None else num_envs
         if count < 1:
             raise ConfigError(f"num_envs must be at least 1, got {count}.")
-        return [find_spec(env_id)] * count, env_id
-    sources = [find_spec(each) for each in env_id] if env_id is not None else list(env_fns or ())
+        return [_with_class(find_spec(env_id))] * count, env_id
+    sources = [_with_class(find_spec(each)) for each in env_id] if env_id is not None else list(env_fns or ())
     if not sources or num_envs not in (None, len(sources)):
         raise ConfigError(f"num_envs={num_envs} does not fit {len(sources)} environments: leave it out.")
     if env_fns is not None and env_kwargs:
         raise ConfigError(f"env_fns take no options, got {sorted(env_kwargs)}: bind them inside of the functions.")
     return sources, "env_fns" if env_id is None else ", ".join(dict.fromkeys(env_id))
+
+
+def _with_class(spec: EnvSpec) -> EnvSpec:
+    """Return a spec whose class other processes receive by value if it is defined in the running script."""
+    place, _, name = spec.entry_point.partition(":") if isinstance(spec.entry_point, str) else ("", "", "")
+    if place != "__main__":
+        return spec
+    return dataclasses.replace(spec, entry_point=attrgetter(name)(sys.modules[place]))
+
+
+def _require_functions(wrappers: object) -> None:
+    """Raise unless wrappers are functions of an environment.
+
+    Raises:
+        ConfigError: They are not.
+    """
+    names = [wrappers] if isinstance(wrappers, str) else wrappers
+    if not isinstance(names, Sequence):
+        raise ConfigError(f"wrappers must be a list of functions of an environment, got {wrappers!r}.")
+    for each in names:
+        if isinstance(each, str):
+            raise ConfigError(f'a vector takes wrappers as objects: pass wrapping("{each}") of turngym.wrappers.')
+        if not callable(each):
+            raise ConfigError(f"a wrapper must be a function of an environment, got {each!r}.")
 
 
 def _mode(mode: AutoresetMode | str) -> AutoresetMode:

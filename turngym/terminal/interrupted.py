@@ -93,3 +93,26 @@ def stop_signals(request: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         restore()
+
+
+@contextmanager
+def termination_interrupts() -> Iterator[None]:
+    """Let SIGTERM interrupt as Ctrl-C does, so that processes of one's own are ended.
+
+    >>> import os
+    >>> with termination_interrupts():
+    ...     try:
+    ...         os.kill(os.getpid(), signal.SIGTERM)
+    ...     except KeyboardInterrupt:
+    ...         print("interrupted")
+    interrupted
+    """
+    try:
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    except ValueError:  # signal handlers need the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

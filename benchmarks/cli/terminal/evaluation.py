@@ -142,7 +142,7 @@ def show_retries(agent: Agent) -> None:
             told[0] = time.monotonic()
             counts = ", ".join(f"{count:,} {name}" for name, count in sorted(server.failed.items()))
         why = " ".join(server.problems[kind].split())
-        print(f"waiting for the server: failed requests so far: {counts}; {kind}: {why}", file=sys.stderr, flush=True)
+        print(f"server: failed requests so far: {counts}; {kind}: {why}", file=sys.stderr, flush=True)
 
     server.on_failure = tell
 
@@ -167,12 +167,14 @@ def usage_text(usage: Usage) -> str:
     """Return what was used, as one line.
 
     >>> usage_text(Usage(tokens_in=1200, tokens_out=30, calls=5, retries=1, failures={"timeout": 1}))
-    '1,200 tokens in, 30 out, 5 calls, 1 retries (1 timeout)'
+    '1,200 tokens in, 30 out, 5 calls, 1 retries, 1 failed requests (1 timeout)'
     """
     parts = [f"{usage.tokens_in:,} tokens in, {usage.tokens_out:,} out", f"{usage.calls:,} calls"]
     failures = ", ".join(f"{count:,} {kind}" for kind, count in sorted(usage.failures.items()))
     if usage.retries or failures:
-        parts.append(f"{usage.retries:,} retries ({failures})")
+        parts.append(f"{usage.retries:,} retries")
+    if failures:
+        parts.append(f"{sum(usage.failures.values()):,} failed requests ({failures})")
     if usage.lost:
         parts.append(f"{usage.lost:,} turns without an answer")
     if usage.shortened:

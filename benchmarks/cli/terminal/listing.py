@@ -208,7 +208,8 @@ def print_page(page: Page) -> None:
     printer.lines(columns([_option(row) for row in page.options], printer.width))
     if example:
         _part(printer, f"Example (seed {_SEED})", example)
-    _part(printer, "Next", f"turngym play {page.env_id}\nturngym eval {page.env_id} --agent random --episodes 20")
+    name = page.name if ":" in page.name else page.env_id  # other processes do not know the id of a file
+    _part(printer, "Next", f"turngym play {name}\nturngym eval {name} --agent random --episodes 20")
 
 
 def suite_fields(suite: Suite) -> dict[str, Any]:

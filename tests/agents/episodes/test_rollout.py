@@ -117,7 +117,7 @@ def test_wrong_use_is_refused() -> None:
         rollout(sokoban_vector(1), make_agent("random"), specs, schedule="chaotic")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="same number"):
         rollout(sokoban_vector(1), make_agent("random"), [specs[0], specs[0]])
-    with pytest.raises(ValueError, match="zip"):
+    with pytest.raises(ConfigError, match=r"^_Silent\.act returned 0 decisions for 1 requests"):
         rollout(sokoban_vector(1), _Silent(), specs)
     with pytest.raises(UnknownName, match=r"no agent named 'randm'\. Did you mean 'random'\?"):
         make_agent("randm")
@@ -154,3 +154,21 @@ def test_a_fault_is_played_once_more_and_then_counts_as_a_failure() -> None:
     assert result.faults == 1
     assert [record["status"] for record in result.episodes] == ["env_error", "ok"]
     vector.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (None, "must return a list with a Decision for each request, got None"),
+        ([Decision("up")], "returned 1 decisions for 2 requests: return one for each"),
+        (["up", "up"], r"must return Decision objects, got 'up': write Decision\(action\)"),
+        ([Decision(5), Decision("up")], r"must decide on a text, got Decision\(5\)"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_no_decision_is_named_with_its_agent(answer: object, message: str) -> None:
+    class Mine(Agent):
+        def act(self, requests: Sequence[Request]) -> list[Decision]:
+            return answer  # type: ignore[return-value]
+
+    with sokoban_vector(2) as vector, pytest.raises(ConfigError, match=rf"^Mine\.act {message}"):
+        rollout(vector, Mine(), [EpisodeSpec(i, i, i) for i in range(2)])

@@ -109,7 +109,7 @@ def test_waiting_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
         words = ["eval", LAKE, "--agent", f"openai:m@{server.url}", "--episodes", "2", *QUICK[:4], "--json"]
         assert main(words) == 0
     err = capsys.readouterr().err
-    assert err.count("waiting for the server") == 1 and "http_503" in err
+    assert err.count("server: failed requests so far") == 1 and "http_503" in err
 
 
 @pytest.mark.parametrize("field", ["", "reasoning"])
@@ -125,7 +125,7 @@ def test_an_evaluation_without_an_answer_is_no_score_anywhere(
         assert main([*words, "--option", "max_turns=4"]) == 2
     err = " ".join(capsys.readouterr().err.split())
     reason = "correct the server's reasoning parser." if field else "stop sequences fit the model."
-    assert "waiting for the server: failed requests so far: 1 empty; empty: the" in err
+    assert "server: failed requests so far: 1 empty; empty: the" in err
     assert "so there is no score: correct the agent or its server" in err and err.endswith(reason)
     found = verify(out)
     assert not found.is_accepted and [finding.name for finding in found.findings] == ["unanswered"]

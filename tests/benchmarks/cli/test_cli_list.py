@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import gymnasium
 import pytest
 
 from turngym.__main__ import main
@@ -87,6 +88,19 @@ def test_the_page_of_an_environment_has_rules_options_and_an_example(capsys: pyt
 def test_the_page_of_a_game_shows_the_rules_of_a_seat(capsys: pytest.CaptureFixture[str]) -> None:
     text = "\n".join(listed(["turngym/KuhnPokerMatch-v0"], capsys))
     assert "one seat of it:" in text and "turngym/KuhnPokerMatchSeat-v0" in text and "[observation]" in text
+
+
+def test_the_page_of_a_file_names_what_commands_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "coins.py").write_text(
+        "from turngym.envs import register_env\nfrom turngym.envs.textgames.guess_the_number import GuessTheNumber\n"
+        "class Coin(GuessTheNumber):\n    pass\nregister_env('mine/Coin-v0', Coin, summary='A coin.')\n"
+    )
+    lines = listed(["coins.py:Coin"], capsys)
+    assert "  id:  mine/Coin-v0" in lines and "  turngym play coins.py:Coin" in lines
+    gymnasium.registry.pop("mine/Coin-v0")
 
 
 def test_an_environment_that_cannot_be_made_shows_its_options_and_the_reason(

@@ -195,7 +195,8 @@ def test_usage_adds_up_and_comes_back_from_json() -> None:
     assert total([]) == Usage() and total(parts[1:2]).cost is None
     assert [Usage.from_json(json.loads(json.dumps(part.as_json()))) for part in parts] == parts
     assert usage_text(total(parts)) == (
-        "13 tokens in, 4 out, 6 calls, 3 retries (2 http_500, 2 timeout), 1 turns without an answer, cost 0.7500 USD"
+        "13 tokens in, 4 out, 6 calls, 3 retries, 4 failed requests (2 http_500, 2 timeout), "
+        "1 turns without an answer, cost 0.7500 USD"
     )
 
 
@@ -218,7 +219,7 @@ def test_the_live_table_shows_what_is_done_and_what_came_out() -> None:
     own = found.result.results[0]
     assert f"{LAKE} 4/4 {100 * own.success.value:.1f} {own.score.value:.3f} {own.turns.value:.1f}" in text
     assert "7/9" in text and "8/9" in text and "start=random 3/5" in text
-    assert "1,234 tokens in, 5 out" in text and "2 retries (2 timeout)" in text
+    assert "1,234 tokens in, 5 out" in text and "2 retries, 2 failed requests (2 timeout)" in text
 
 
 def test_on_a_terminal_the_table_lives_and_json_stays_json(

@@ -159,12 +159,13 @@ def test_a_study_is_interrupted_resumed_and_not_mixed_with_another(
     plan = write_plan(tmp_path, seeds=1, one="--algorithm ppo", two="--algorithm grpo")
     command = [sys.executable, "-m", "turngym", "study", "run", str(plan)]
     folder = tmp_path / "runs" / "studies" / "small"
-    process = subprocess.Popen(command)
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     while not (folder / "one-seed0" / "done").exists():
         assert process.poll() is None
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    assert process.wait() == 130
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate()
+    assert process.returncode == 130 and f"one-seed0: running, output in {folder.relative_to(tmp_path)}" in said
     kept = os.stat(folder / "one-seed0" / "done").st_mtime_ns
     assert main(["study", "run", str(plan), "--json"]) == 0
     found: dict[str, Any] = json.loads(capfd.readouterr().out)

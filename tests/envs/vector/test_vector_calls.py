@@ -1,5 +1,8 @@
 """Vectors answer wrong calls in words: order, sizes, options, arguments."""
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -118,3 +121,43 @@ def test_the_number_of_seeds_is_checked() -> None:
 def test_wrong_arguments_are_explained(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         turngym.make_vec(**arguments)
+
+
+SCRIPT = """
+import turngym
+from turngym.envs import Outcome, TextEnv, register_env
+
+class Coin(TextEnv[str]):
+    instructions, finite_instances = "heads or tails", 2
+    def initial_state(self, generator): return int(generator.integers(2))
+    def observation(self): return f"side {self.state}"
+    def apply_action(self, action): return Outcome("over", 1.0, True, True)
+
+register_env("mine/Coin-v0", Coin, summary="A coin.")
+if __name__ == "__main__":
+    shown = []
+    for backend in ("sync", "process"):
+        with turngym.make_vec("mine/Coin-v0", 2, backend=backend) as vector:
+            shown.append(vector.reset(seed=[1, 2])[0])
+    assert shown[0] == shown[1] and shown[0][0].startswith("side "), shown
+"""
+
+
+def test_an_environment_of_the_running_script_is_played_in_other_processes(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("wrappers", "message"),
+    [
+        ("history", r'pass wrapping\("history"\) of turngym\.wrappers'),
+        (["history:k=2"], r'pass wrapping\("history:k=2"\) of turngym\.wrappers'),
+        ([[]], r"must be a function of an environment, got \[\]"),
+        (3, "must be a list of functions of an environment, got 3"),
+    ],
+)
+def test_wrappers_that_are_no_functions_are_refused(wrappers: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make_vec("turngym/FrozenLake-v0", 2, wrappers=wrappers)
