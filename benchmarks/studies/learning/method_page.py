@@ -34,8 +34,8 @@ which runs the seeds that are missing). So far: {counted}. Runs with the same se
   20 points are not told apart, and the table is no ranking.
 - The task is small, with short prompts, states that recur, and a reward at the goal alone. It shows whether a method
   learns, not which one suits another task.
-- What separates methods here is mostly the discount: most that reach the goal with greedy actions count a later success
-  for less ([why](README.md#why-ppo-stayed-behind-reinforce-on-these-lakes)).
+- A discount matters here: it is what most sets `gigpo` and `reinforce` apart from undiscounted methods, with greedy
+  actions above all ([why](README.md#why-ppo-stayed-behind-reinforce-on-these-lakes)).
 - Most modifiers correct for stale samples, other rounding or many updates per batch. Here samples are fresh and a batch
   has four updates, so that little is left to correct.
 
