@@ -47,10 +47,10 @@ def injected_calls(env: AgentDojo, task: str) -> list[str]:
 
 @pytest.mark.parametrize("suite", SUITES)
 def test_the_solutions_solve_all_tasks_and_nothing_solves_few(suite: str) -> None:
-    """Of workspace every fourth one, whose judges take seconds."""
+    """Of workspace every tenth one, whose judges take seconds."""
     env = AgentDojo(suite=suite)
     assert len(env.tasks()) == env.finite_instances == TASKS[suite][0]
-    for task in env.tasks()[:: 4 if suite == "workspace" else 1]:
+    for task in env.tasks()[:: 10 if suite == "workspace" else 1]:
         assert solved(env, task)["success"] == 1, task
         env.reset(options={"task": task})
         _, reward, terminated, *_ = env.step(write_call("answer", {"text": ""}))
