@@ -123,7 +123,10 @@ class Database:
     def undo(self) -> None:
         """Undo every change since the database was filled."""
         self._own()
-        self._link.execute("ROLLBACK TO filled")
+        if self._link.in_transaction:
+            self._link.execute("ROLLBACK TO filled")
+        else:  # SQLite itself has undone everything
+            self.fill(self._rows)
 
     def content(self) -> Content:
         """Return all rows."""
@@ -179,7 +182,7 @@ class Database:
         """End the savepoint of a statement; SQLite itself undoes all changes if one that writes is stopped."""
         self._own()
         if not self._link.in_transaction:
-            self.fill(self._rows)
+            self.undo()
             return found._replace(problem=found.problem or "it undid the transaction", is_undone=True)
         if found.problem:
             self._link.execute("ROLLBACK TO statement")
