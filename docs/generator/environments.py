@@ -269,6 +269,7 @@ def _share(success: Mapping[str, Any]) -> str:
     if "ci_low" not in success:
         solved = round(success["value"] * success["n_games"])
         low, high = wilson(solved, success["n_games"])
+        low = max(low, 0.0)  # rounding leaves less than none
     else:
         low, high = success["ci_low"], success["ci_high"]
     return f"{success['value']:.1%} [{low:.1%}, {high:.1%}]"
