@@ -16,7 +16,7 @@ from turngym.agents.episodes.self_play import LEARNER, GameSpec, SelfPlay
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.agents.usage import Usage
 from turngym.benchmarks.tournaments.pairings import Match
-from turngym.benchmarks.tournaments.seats import LiveGame
+from turngym.benchmarks.tournaments.seats import LiveGame, Roster
 from turngym.envs.multiagent.players import Player, make_player
 from turngym.envs.multiagent.registration import make_game
 from turngym.envs.multiagent.table import Table
@@ -69,15 +69,18 @@ def by_self_play() -> Trajectory:
     return play.play([GameSpec(0, game_seed(), opponent=OPPONENT, side=side)], {LEARNER: Scripted()})[0]
 
 
-class Seats:
+class Seats(Roster):
     """Makes the players of the one game of a tournament."""
+
+    def __init__(self) -> None:
+        """Hold no players by name."""
 
     def make(self, name: str) -> Player:
         return SeatPlayer(Scripted()) if name == "scripted" else make_player(name, make_game(GAME))
 
 
 def by_tournament() -> Trajectory:
-    live = LiveGame(Match(0, game_seed(), ("scripted", OPPONENT)), Table(make_game(GAME), retries=1), Seats())  # type: ignore[arg-type]
+    live = LiveGame(Match(0, game_seed(), ("scripted", OPPONENT)), Table(make_game(GAME), retries=1), Seats())
     while asked := list(live.asked_agents()):
         decisions = act_together([(player, request) for _, player, request in asked])
         for (seat, _, request), decision in zip(asked, decisions, strict=True):
