@@ -138,7 +138,7 @@ def test_a_final_prompt_that_does_not_fit_is_bootstrapped_from_the_last_value() 
 
 def test_the_target_of_such_an_episode_goes_on_from_the_value_of_its_last_turn() -> None:
     """One turn, reward 1, its value 0.5: the target is 1 + gamma * 0.5, where a terminated episode has 1."""
-    method = build("turn_ppo")
+    method = build("turn_ppo", {"turn_ppo": {"bootstrap_truncated": True}})
     for played, expected in ((cut(0, 1.0, turns=1), 1 + 0.99 * 0.5), (episode(0, 1.0, turns=1), 1.0)):
         learner = learner_of("turn_ppo", small_model())
         assert learner.critic is not None
