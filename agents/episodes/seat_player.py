@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -93,7 +94,8 @@ def act_together(asked: Sequence[tuple[SeatPlayer, Request]]) -> list[Decision]:
         for decision in found:
             if not isinstance(decision, Decision) or not isinstance(decision.action, str):
                 raise TypeError(f"{type(agent).__name__} gave {decision!r:.100} instead of a Decision with a text.")
-        decisions.update(zip(members, found, strict=True))
+        exact = [replace(each, action=str.__str__(each.action)) for each in found]
+        decisions.update(zip(members, exact, strict=True))
     for player, _ in asked:
         player._turn += 1
     return [decisions[index] for index in range(len(asked))]

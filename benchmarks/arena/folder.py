@@ -15,15 +15,17 @@ from typing import Any
 from turngym.agents.recordings.shapes import Kinds, MalformedData, shape
 from turngym.benchmarks.arena.plan import Arena
 from turngym.benchmarks.tournaments.folder import TournamentFolder
+from turngym.benchmarks.tournaments.submission import game_problems
 from turngym.errors import CheckpointError, ConfigError
 from turngym.storage.bounded import read_json
 from turngym.storage.files import write_json
 from turngym.storage.folders import is_free, require_folder, require_kind
 from turngym.system.locks import FolderLock
+from turngym.text import valid_text
 
 CONFIG, RESULTS, COSTS, PAGE, GAMES = "config.json", "results.json", "costs.json", "page.html", "games"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
-_MOST_PLAYERS, _MOST_GAMES, _MOST_STAGES, _MOST_MATCHES = 200, 100, 10_000, 100_000
+_MOST_MATCHES = 100_000
 _CONFIG: Kinds = {
     "arena": int,
     "games": dict,
@@ -60,6 +62,15 @@ class _GameFolder(TournamentFolder):
 
     def _require_same(self, path: Path, plan: Mapping[str, Any]) -> None:
         require_kind(path, "tournament")
+
+    def require_record(self, record: Mapping[str, Any], place: str) -> None:
+        """Raise if a stored game, from which later matches are chosen, is damaged.
+
+        Raises:
+            CheckpointError: It is.
+        """
+        if problem := next(game_problems(record, place), None):
+            raise CheckpointError(f"{problem.place}: {problem.message}: the file is damaged.")
 
 
 class ArenaFolder:
@@ -149,6 +160,8 @@ def read_arena(path: Path) -> tuple[Arena | None, list[MalformedData]]:
         return None, [MalformedData(CONFIG, "the file is missing")]
     except (OSError, ValueError, RecursionError) as error:
         return None, [MalformedData(CONFIG, f"the file is no JSON that can be read: {error}")]
+    if valid_text(text := json.dumps(content, ensure_ascii=False)) != text:
+        return None, [MalformedData(CONFIG, "a text has characters that no file can hold")]
     problems = list(shape(content, _CONFIG, CONFIG)) or _parts(content) or _bounds(content)
     if problems:
         return None, problems
@@ -177,12 +190,9 @@ def _unknown(each: Any, kinds: Kinds, key: str) -> list[MalformedData]:
 
 def _bounds(content: Mapping[str, Any]) -> list[MalformedData]:
     found: list[MalformedData] = []
-    sizes = (("players", _MOST_PLAYERS), ("games", _MOST_GAMES), ("stages", _MOST_STAGES))
-    for key, most in sizes:
-        if not 0 < len(content[key]) <= most:
-            found.append(MalformedData(f"{CONFIG}, {key}", f"there may be 1 to {most}, got {len(content[key])}"))
-    if content["matches"] > _MOST_MATCHES or content["round"] > _MOST_MATCHES or content["retries"] > 1_000:
-        found.append(MalformedData(CONFIG, f"matches and round may be {_MOST_MATCHES:,} at most, retries 1,000"))
+    for key in ("players", "games", "stages"):
+        if not content[key]:
+            found.append(MalformedData(f"{CONFIG}, {key}", "there must be one at least"))
     for stage in content["stages"]:
         names = [("games", content["games"]), ("players", content["players"])]
         bad = [name for key, known in names for name in stage[key] if not isinstance(name, str) or name not in known]

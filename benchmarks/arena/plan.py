@@ -23,6 +23,8 @@ ROUND, MATCHES = 16, 100
 PAIRING = "arena"
 """The pairing that the folder of one of its games names."""
 _FORMAT = 1
+_NUMBERS = {"matches": (1, 100_000), "seed": (0, 2**63 - 1), "retries": (0, 1_000), "round": (1, 100_000)}
+_LENGTHS = {"players": 200, "games": 100, "stages": 10_000}
 
 
 @dataclass(frozen=True)
@@ -114,9 +116,12 @@ class Arena:
     round: int = ROUND
 
     def __post_init__(self) -> None:
-        for name, least in (("matches", 1), ("seed", 0), ("retries", 0), ("round", 1)):
-            if getattr(self, name) < least:
-                raise ConfigError(f"{name} of an arena must be at least {least}, got {getattr(self, name)}.")
+        for name, (least, most) in _NUMBERS.items():
+            if not least <= getattr(self, name) <= most:
+                raise ConfigError(f"{name} of an arena must be {least} to {most:,}, got {getattr(self, name)}.")
+        for name, most in _LENGTHS.items():
+            if len(getattr(self, name)) > most:
+                raise ConfigError(f"an arena has at most {most:,} {name}, got {len(getattr(self, name)):,}.")
 
     @property
     def retired(self) -> tuple[str, ...]:

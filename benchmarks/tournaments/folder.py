@@ -69,6 +69,8 @@ class TournamentFolder:
         write_json(path / "config.json", plan)
         games = path / "episodes.jsonl"
         if games.exists():
+            if not games.is_file():
+                raise CheckpointError(f"{games} is no file: the folder is damaged.")
             self._read(games)
         self._file = games.open("ab")
 
@@ -98,13 +100,18 @@ class TournamentFolder:
         data = games.read_bytes()
         whole = data.rfind(b"\n") + 1
         for number, line in enumerate(data[:whole].splitlines(), start=1):
+            place = f"line {number} of {games}"
             try:
-                record = json.loads(line)
+                record = json.loads(line, parse_constant=_refuse)
                 self.records[record["match"]] = record
-            except (ValueError, TypeError, KeyError) as error:
-                raise CheckpointError(f"line {number} of {games} is no game: the file is damaged.") from error
+            except (ValueError, TypeError, KeyError, RecursionError) as error:
+                raise CheckpointError(f"{place} is no game: the file is damaged.") from error
+            self.require_record(record, place)
         if whole < len(data):
             os.truncate(games, whole)
+
+    def require_record(self, record: Mapping[str, Any], place: str) -> None:
+        """Raise if a stored game cannot be used; here all that has a match can."""
 
     def add(self, record: dict[str, Any]) -> None:
         """Store a game that is over."""
@@ -151,3 +158,12 @@ def _flat(plan: Mapping[str, Any]) -> dict[str, Any]:
 def _line(record: Mapping[str, Any]) -> bytes:
     """Return a line; what an action may hold beyond plain letters is escaped, line breaks of every kind among it."""
     return json.dumps(record, sort_keys=True).encode() + b"\n"
+
+
+def _refuse(name: str) -> float:
+    """Refuse a number that JSON does not have.
+
+    Raises:
+        ValueError: Always.
+    """
+    raise ValueError(f"{name} is no number of JSON")

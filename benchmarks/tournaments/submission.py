@@ -106,7 +106,7 @@ def _problems(found: Mapping[str, Any]) -> Iterator[MalformedData]:
     if not isinstance(results, dict):
         yield MalformedData("results.json", f"expected a table of names and values, got {type(results).__name__}")
     for number, game in enumerate(games, 1):
-        yield from _game_problems(game, f"episodes.jsonl, line {number}")
+        yield from game_problems(game, f"episodes.jsonl, line {number}")
 
 
 def _is_empty(game: Mapping[str, Any]) -> bool:
@@ -119,7 +119,8 @@ def _is_order(order: Any, players: Mapping[str, Any]) -> bool:
     return is_texts and len(order) == len(players) and set(order) == players.keys()
 
 
-def _game_problems(game: Any, place: str) -> Iterator[MalformedData]:
+def game_problems(game: Any, place: str) -> Iterator[MalformedData]:
+    """Yield all that is wrong with the shape of a record of a game."""
     wrong = list(shape(game, _GAME, place))
     yield from wrong
     if wrong:

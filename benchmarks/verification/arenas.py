@@ -15,6 +15,7 @@ from turngym.benchmarks.arena.schedule import Scheduler, Stored
 from turngym.benchmarks.tournaments.submission import PlayedTournament, read_tournament
 from turngym.benchmarks.verification.findings import Finding
 from turngym.benchmarks.verification.tournaments import (
+    error_findings,
     match_findings,
     number_findings,
     replay_games,
@@ -107,6 +108,7 @@ def _schedule_findings(arena: Arena, played: Mapping[str, PlayedTournament]) -> 
     """Yield matches that are missing, twice, foreign, or not as they are chosen from the results before."""
     records: dict[int, tuple[str, Mapping[str, Any]]] = {}
     for name, tournament in played.items():
+        yield from error_findings(tournament.games, f"{GAMES}/{name}")
         for game in tournament.games:
             if game["block_id"] in records:
                 yield Finding("duplicate-game", f"{GAMES}/{name}", f"match {game['block_id']} is there twice")

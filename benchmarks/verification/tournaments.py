@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -66,9 +66,14 @@ def schedule_findings(tournament: PlayedTournament, plan: TournamentPlan) -> Ite
             yield from match_findings(game, asked[game["match"]], tournament.plan)
         else:
             yield Finding("foreign-game", place_of(game), "the schedule has no such game")
-    errors = sum(game["status"] == "env_error" for game in tournament.games)
-    if errors > _MOST_ERRORS * len(tournament.games):
-        yield Finding("env-errors", "episodes.jsonl", f"{errors} of {len(tournament.games)} games broke")
+    yield from error_findings(tournament.games, "episodes.jsonl")
+
+
+def error_findings(games: Sequence[Mapping[str, Any]], place: str) -> Iterator[Finding]:
+    """Yield a finding if too many games broke, which have no result that could be played again."""
+    errors = sum(game["status"] == "env_error" for game in games)
+    if errors > _MOST_ERRORS * len(games):
+        yield Finding("env-errors", place, f"{errors} of {len(games)} games broke")
 
 
 def match_findings(game: Mapping[str, Any], match: Match, plan: Mapping[str, Any]) -> Iterator[Finding]:

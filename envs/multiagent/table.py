@@ -112,6 +112,7 @@ class Table:
             raise EpisodeOver(f"seat {seat} of {self.game.name} is not asked: {state}.")
         if not isinstance(text, str):
             raise TypeError(f"an action of {self.game.name} is text, got {type(text).__name__}: pass a str.")
+        text = str.__str__(text)  # a subclass may raise where rules read it
         view, counts = self.views[seat], self.counts[seat]
         counts.answers += 1
         view._read_up_to = len(self.log)

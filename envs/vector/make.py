@@ -87,6 +87,11 @@ def _sources(
     """Return what makes the environment of each slot, and a name for all of them."""
     if (env_id is None) == (env_fns is None):
         raise ConfigError("make_vec needs either ids or env_fns: pass exactly one of them.")
+    if not isinstance(env_id, str | Sequence | None):
+        raise ConfigError(
+            f"env_id must be an id or a list of ids, got {env_id!r}: register the class with register_env, or pass "
+            "functions that make one as env_fns."
+        )
     if isinstance(env_id, str):
         count = 1 if num_envs is None else num_envs
         if count < 1:

@@ -69,7 +69,7 @@ def clue_of(text: str) -> Clue:
     text = THINKING.without(text[:_READ]).lower()
     values = (first_object(text) or {}) if "{" in text else {}
     if isinstance(values.get("clue"), str) and isinstance(values.get("number"), int | str):
-        text = f"{values['clue'][:40]} {str(values['number'])[:2]}"
+        text = f"{values['clue'][:40]} {str(values['number'])[:40]}".replace("[", "(")  # one clue, as it stands
     alone = _ALONE.fullmatch(text.strip(" \t\r\n.")) if len(text) <= _LONGEST else None
     found = {(alone[1], alone[2])} if alone else set(_BRACKETED.findall(text))
     if len(found) != 1:

@@ -138,6 +138,20 @@ class Ace(Player):
         return "9"
 
 
+class _Trap(str):
+    """A text that raises where its length is read."""
+
+    def __len__(self) -> int:
+        raise ValueError("no length")
+
+
+class Trapped(Ace):
+    """Names 9 as a text of a class of its own."""
+
+    def act(self, view: SeatView) -> str:
+        return _Trap("9")
+
+
 class Stubborn(Ace):
     """Names no digit."""
 

@@ -1,6 +1,7 @@
 """Arenas: matches chosen by uncertainty, a population that changes, and results that no kill changes."""
 
 import json
+import os
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,7 @@ from turngym.benchmarks.arena.hall import Tables
 from turngym.benchmarks.arena.plan import Arena, ArenaPlayer, Change
 from turngym.benchmarks.arena.run import play_arena
 from turngym.benchmarks.tournaments.pairings import Match
-from turngym.errors import ConfigError, UnknownName
+from turngym.errors import CheckpointError, ConfigError, UnknownName
 
 GAMES: dict[str, tuple[str, dict[str, Any]]] = {"kuhn": ("turngym/KuhnPoker-v0", {}), "digits": (HIGH_DIGITS, {})}
 PLAYERS = {"random": "random", "first": "first_legal", "ace": "ace", "equilibrium": "equilibrium"}
@@ -139,6 +140,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(whole: Path, tmp_path: Pa
         (Change(matches=69), {}, "the arena has 70 matches, more than 69"),
         (Change(retire=["random", "equilibrium"]), {}, "needs a game that two players can play"),
         (Change(), {"fixed": {"seed": 1}}, "the arena has seed 0, not 1"),
+        (Change(matches=99_999_999_999), {}, r"matches of an arena must be 1 to 100,000, got 99999999999"),
     ]
     for given, settings, message in wrong:
         with pytest.raises(ConfigError, match=message):
@@ -146,6 +148,32 @@ def test_what_cannot_be_is_refused_and_changes_nothing(whole: Path, tmp_path: Pa
     with pytest.raises(UnknownName, match=r"no player named 'aec' to retire\. Did you mean 'ace'"):
         play(folder, Change(retire=["aec"]))
     assert stored(folder) == before
+
+
+@pytest.mark.parametrize(
+    "wrong", ['"winners": 5', '"winners": NaN', '"status": "lost"', '"seat_map": [["random"], "ace"]']
+)
+def test_damaged_records_are_named(wrong: str, whole: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(whole, tmp_path / "arena")
+    games = folder / "games" / "kuhn" / "episodes.jsonl"
+    first, *rest = games.read_text().splitlines()
+    games.write_text("\n".join([f"{first[:-1]}, {wrong}}}", *rest, ""]))  # the last of equal names counts
+    with pytest.raises(CheckpointError, match=r"^line 1 of .*kuhn/episodes\.jsonl.*the file is damaged"):
+        play(folder, change(71))
+
+
+def test_a_pipe_and_a_text_that_no_file_holds_are_named(whole: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(whole, tmp_path / "arena")
+    config = (folder / "config.json").read_text()
+    (folder / "config.json").write_text(config.replace('"ace"', '"\\ud800"'))
+    with pytest.raises(ConfigError, match="characters that no file can hold"):
+        play(folder, change(71))
+    (folder / "config.json").write_text(config)
+    games = folder / "games" / "kuhn" / "episodes.jsonl"
+    games.unlink()
+    os.mkfifo(games)
+    with pytest.raises(CheckpointError, match="is no file: the folder is damaged"):
+        play(folder, change(71))
 
 
 class ThreeTeams(HighDigits):

@@ -72,6 +72,9 @@ def test_a_forged_arena_is_found_out(arena: Path, tmp_path: Path) -> None:
     assert "missing-game" in findings(0, "games/kuhn/episodes.jsonl", lines[3], "")
     assert findings(2, "results.json", '"n_matches": 30', '"n_matches": 31') == {"aggregate"}
     assert "plan" in findings(4, "config.json", '"turngym/TicTacToe-v0"', '"os:path"')
+    broken = json.loads(lines[3]) | {"status": "env_error", "winners": [], "metrics": {}}
+    broken |= {name: dict.fromkeys(broken[name], 0.0) for name in ("returns", "scores")}
+    assert "env-errors" in findings(5, "games/kuhn/episodes.jsonl", lines[3], json.dumps(broken) + "\n")
     swapped = lines[3].replace("random", "equilibrium")
     assert {"seats", "aggregate"} & findings(6, "games/kuhn/episodes.jsonl", lines[3], swapped)
 
@@ -88,8 +91,8 @@ def test_a_forged_arena_is_found_out(arena: Path, tmp_path: Path) -> None:
         (["--games", KUHN, "--players", "a=random", "a=first_legal"], "--players has 'a' twice"),
         (["--games", KUHN, "--players", "random", "first_legal", "--matches", "0"], "matches of an arena must be"),
         (
-            ["--games", KUHN, "--players", "random", "first_legal", "--round", "0"],
-            "round of an arena must be at least 1",
+            ["--games", KUHN, "--players", "random", "first_legal", "--round", "200000"],
+            "round of an arena must be 1 to 100,000, got 200000",
         ),
         (["--games", KUHN, "--players", "random", "first_legal", "--tables", "0"], "needs one table at least"),
         (["--games", KUHN, "--players", "random", "first_legal", "--answer-seconds", "nan"], "the time for an answer"),

@@ -33,6 +33,13 @@ def test_a_player_that_raises_twice_forfeits_and_no_game_is_dropped(name: str, k
     assert found["players"][name.lower()]["usage"]["faults"] == 6 * 5
 
 
+def test_a_text_of_a_class_of_its_own_is_read_as_plain_text() -> None:
+    found, records = play_tournament(plan("random", of("Trapped")))
+    assert {record["status"] for record in records} == {"ok"} and found["env_errors"] == 0
+    pairs = [(record["seat_map"][f"player_{seat}"], action) for record in records for seat, action in record["actions"]]
+    assert {action for player, action in pairs if player == "trapped"} == {"9"}
+
+
 def test_a_player_that_raises_once_is_asked_again() -> None:
     found, records = play_tournament(plan("random", of("Flaky")))
     assert {record["status"] for record in records} == {"ok"}

@@ -161,3 +161,8 @@ def test_an_environment_of_the_running_script_is_played_in_other_processes(tmp_p
 def test_wrappers_that_are_no_functions_are_refused(wrappers: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         make_vec("turngym/FrozenLake-v0", 2, wrappers=wrappers)
+
+
+def test_a_class_in_place_of_an_id_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"env_id must be an id or a list of ids, got <class .*register_env"):
+        make_vec(Counter, 3)  # type: ignore[arg-type]

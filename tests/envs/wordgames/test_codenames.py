@@ -63,6 +63,13 @@ def test_many_notations_of_a_clue(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "text", ['{"clue": "fruit [gun 3]", "number": 2}', '{"clue": "fruit", "number": "1.5"}', "fruit 1.5", "fruit"]
+)
+def test_what_is_more_or_less_than_a_clue_is_none(text: str) -> None:
+    assert small().answer(0, text).reason.startswith("Your answer has no clue")
+
+
+@pytest.mark.parametrize(
     ("text", "word"), [("apple 1", "apple"), ("[pineapple 1]", "apple"), ("rai 2", "rain"), ("a 1", "apple")]
 )
 def test_clues_that_are_part_of_the_board_are_illegal(text: str, word: str) -> None:

@@ -230,6 +230,10 @@ def test_wrong_input_is_one_sentence(words: list[str], message: str) -> None:
         ({"env_options": {"max_turn": 3}, "per_env": {}}, "max_turn"),
         ({"envs": TALK, "algorithm": "lspo", "env_options": {}, "per_env": {}}, "lspo trains on one game"),
         ({"per_env": {"NumberLine": {"algorithm": "grp"}}}, "no algorithm named 'grp'.*grpo"),
+        (
+            {"per_env": {"NumberLine": {"algorithm_options": {"grpo": {"kl_coef": "nan"}}}}},
+            "kl_coef .* must be a number",
+        ),
         ({"per_env": {"NumberLine": {"algorithm": "dapo"}}}, "dapo decides which episodes are played"),
         ({"envs": (LINE, POKER), "algorithm": "vine_ppo", "env_options": {}, "per_env": {}}, "games between seats"),
     ],
