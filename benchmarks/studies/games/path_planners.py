@@ -1,4 +1,4 @@
-"""Compare planners of path finding with known optima: ``python benchmarks/studies/checks/path_planners.py``.
+"""Compare planners of path finding with known optima: ``python benchmarks/studies/games/path_planners.py``.
 
 Fixed grids have optima that search over the states of all agents together confirms. Random grids have 8 rows, walls
 with probability 0.2, a first connected part of at least 30 cells, and starts and goals from it.

@@ -1,4 +1,4 @@
-"""Profit of players of inventory environments and the optimum: ``python benchmarks/studies/checks/inventory.py``.
+"""Profit of players of inventory environments and the optimum: ``python benchmarks/studies/games/inventory.py``.
 
 Every player has the same demand. Where gym-invmgmt 0.2.1 is installed, the orders of all players for three stages are
 also played in its ``Serial-v0`` with that demand, and the largest difference of a reward is recorded.

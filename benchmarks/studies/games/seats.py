@@ -1,4 +1,4 @@
-"""Check games between seats: ``python benchmarks/studies/checks/seats.py turngym/BeerGame-v0 --games 10000``.
+"""Check games between seats: ``python benchmarks/studies/games/seats.py turngym/BeerGame-v0 --games 10000``.
 
 In every game, random play and the game's own players alternate with hostile answers. At a share of the decisions, what
 a seat cannot know is drawn again, and everything that the seat can see is compared; differences must be 0. Then each

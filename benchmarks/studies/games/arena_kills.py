@@ -1,6 +1,6 @@
 """Kills of an arena at random moments: its results are those of one in one piece, to the byte.
 
-    python benchmarks/studies/checks/arena_kills.py [--kills 20]
+    python benchmarks/studies/games/arena_kills.py [--kills 20]
 
 An arena of three games is played by ``turngym arena`` in one piece, with a player that joins and one that retires. The
 same commands are then killed (SIGKILL) after a random number of matches and a random time, and repeated. The file

@@ -1,6 +1,6 @@
 """Matchmaking of arenas against round robin, at the same number of matches, with players of known strength.
 
-    python benchmarks/studies/checks/matchmaking.py [--trials 30]
+    python benchmarks/studies/games/matchmaking.py [--trials 30]
 
 Strengths are drawn from a normal distribution, results from Bradley-Terry, and the first side has an advantage. Each
 trial plays the same population with every rule and rates it as an arena does. Measured are the root mean squared error
