@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from turngym.arithmetic import float_sum
 from turngym.envs.multiagent.players import Player
 from turngym.envs.multiagent.table import SeatView
 from turngym.envs.wordgames.clues import MOST
@@ -78,7 +79,8 @@ class Associate(Player):
             if any(clue in word or word in clue for word in hidden):
                 continue
             count = min(_count(clue, sight.kinds[team]), self.largest)
-            wrong = sum(cost * _count(clue, sight.kinds[kind]) for kind, cost in {**_COSTS, other: _OPPONENT}.items())
+            costs = {**_COSTS, other: _OPPONENT}
+            wrong = float_sum(cost * _count(clue, sight.kinds[kind]) for kind, cost in costs.items())
             values[f"{clue} {count}"] = count - 2 * wrong
         best = max(values, key=lambda each: values[each], default="")
         return best or view.legal_actions[0]
