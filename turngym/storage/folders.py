@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 from turngym.errors import ConfigError, RunFolderExists
+from turngym.storage.bounded import read_json
 from turngym.system.locks import LOCK_FILE
 
 Kind = Literal["training run", "evaluation", "tournament", "arena"]
@@ -103,7 +103,7 @@ def require_file(path: Path, default: str) -> None:
 
 def _config(folder: Path) -> Mapping[str, Any]:
     try:
-        found = json.loads((folder / "config.json").read_text("utf8"))
+        found = read_json(folder / "config.json")
     except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
