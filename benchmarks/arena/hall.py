@@ -122,7 +122,7 @@ class WatchedTables:
             self._process.stdin.flush()
 
     def _heard(self, seconds: float | None) -> Iterator[Record]:
-        """Yield the records that the process tells, until it has done what it was asked."""
+        """Yield the records of the process until all requested matches are over."""
         while True:
             told = json.loads(self._line(seconds))
             if "asked" in told:

@@ -20,7 +20,7 @@ class Clue(NamedTuple):
     """A clue.
 
     Args:
-        word: What the words that are meant have to do with.
+        word: Association of the intended words.
         number: How many are meant; 0 for any number.
     """
 

@@ -1,4 +1,4 @@
-"""Players of Codenames that know what words have to do with."""
+"""Players of Codenames that know associations of words."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ class Sight(NamedTuple):
 
 
 class Associate(Player):
-    """As spymaster gives the clue that most of the team's words and no others have to do with; guesses by it.
+    """As spymaster gives the clue associated with most of the team's words and no others; guesses by it.
 
-    As guesser it names the words that have to do with the clue, as many as the number says, and passes.
+    As guesser it names words associated with the clue, up to its number, and passes.
     """
 
     name = "associate"
@@ -101,5 +101,5 @@ class Single(Associate):
 
 
 def _count(clue: str, words: Sequence[str]) -> int:
-    """Return how many words have to do with a clue."""
+    """Return how many words are associated with a clue."""
     return sum(clue in features()[word] for word in words)

@@ -1,4 +1,4 @@
-"""Players of Undercover that know what words have to do with."""
+"""Players of Undercover that know associations of words."""
 
 from __future__ import annotations
 

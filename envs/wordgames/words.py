@@ -1,4 +1,4 @@
-"""Words and what they have to do with, from a list of our own; no regex here looks back."""
+"""Words and their associations, from our own list; no regex here backtracks."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ class _Trap(str):
 
 
 class Trapped(Ace):
-    """Names 9 as a text of a class of its own."""
+    """Names 9 as an instance of a subclass of str."""
 
     def act(self, view: SeatView) -> str:
         return _Trap("9")
