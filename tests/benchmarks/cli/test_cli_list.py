@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import gymnasium
 import pytest
 
 from turngym.__main__ import main
@@ -90,17 +89,15 @@ def test_the_page_of_a_game_shows_the_rules_of_a_seat(capsys: pytest.CaptureFixt
     assert "one seat of it:" in text and "turngym/KuhnPokerMatchSeat-v0" in text and "[observation]" in text
 
 
-def test_the_page_of_a_file_names_what_commands_take(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_the_page_of_a_file_names_what_commands_take(tmp_path: Path) -> None:
     (tmp_path / "coins.py").write_text(
         "from turngym.envs import register_env\nfrom turngym.envs.textgames.guess_the_number import GuessTheNumber\n"
         "class Coin(GuessTheNumber):\n    pass\nregister_env('mine/Coin-v0', Coin, summary='A coin.')\n"
     )
-    lines = listed(["coins.py:Coin"], capsys)
-    assert "  id:  mine/Coin-v0" in lines and "  turngym play coins.py:Coin" in lines
-    gymnasium.registry.pop("mine/Coin-v0")
+    command = [sys.executable, "-m", "turngym", "list", "coins.py:Coin"]  # what it registers ends with its process
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    lines = done.stdout.splitlines()
+    assert "  id:  mine/Coin-v0" in lines and "  turngym play coins.py:Coin" in lines, done.stderr
 
 
 def test_an_environment_that_cannot_be_made_shows_its_options_and_the_reason(

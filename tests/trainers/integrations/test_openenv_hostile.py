@@ -78,8 +78,9 @@ def serving() -> Iterator[Callable[[Serve], str]]:
     ],
 )
 def test_what_a_server_tells_of_itself(serving: Callable[[Serve], str], serve: Serve, words: str) -> None:
+    limit = 2.0 if "within" in words else 60.0  # a machine under load may read a short answer late
     with pytest.raises(ServerFault, match=words):
-        fetch(serving(serve), "/metadata", "secret", 2.0)
+        fetch(serving(serve), "/metadata", "secret", limit)
 
 
 def test_a_redirection_is_not_followed(serving: Callable[[Serve], str]) -> None:
@@ -130,7 +131,8 @@ def test_answers_to_a_reset(raw: str, words: str) -> None:
 
     with server.serve(talk, "127.0.0.1", 0) as running:
         threading.Thread(target=running.serve_forever, daemon=True).start()
-        line = Line(f"http://127.0.0.1:{running.socket.getsockname()[1]}", "", 5.0, 2.0)
+        limit = 60.0 if raw else 2.0
+        line = Line(f"http://127.0.0.1:{running.socket.getsockname()[1]}", "", 60.0, limit)
         with pytest.raises(ServerFault, match=words) as caught:
             line.begin({}).result(60)
         assert len(str(caught.value)) < 1000
