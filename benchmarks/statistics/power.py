@@ -121,17 +121,6 @@ def seeds_needed(effect: float, deviation: float, wanted: float = 0.9, most: int
     return low
 
 
-def upper_deviation(differences: Sequence[float], confidence: float = 0.8) -> float:
-    """Return a bound that the true deviation of differences is below with some confidence.
-
-    A few pilot seeds tell the deviation badly; with their plain estimate half of all studies have too few seeds.
-    """
-    degrees = len(differences) - 1
-    values, weights = _deviations(degrees)
-    place = int(np.searchsorted(weights.cumsum(), 1 - confidence))
-    return stdev(differences) / float(values[place])
-
-
 def interval(values: Sequence[float], level: float = 0.95, within: tuple[float, float] = UNBOUNDED) -> Interval:
     """Return the mean of values with the interval of Student's t.
 
