@@ -18,7 +18,7 @@ pytest.importorskip("vllm", reason="vllm is in .venvs/vllm only: run make test-i
 
 from turngym.agents.models.vllm.config import VllmConfig  # noqa: E402
 from turngym.agents.models.vllm.sampler import VllmSampler  # noqa: E402
-from turngym.errors import ModelError  # noqa: E402
+from turngym.errors import ConfigError, ModelError  # noqa: E402
 
 SMALL = VllmConfig(max_model_len=512, kv_cache_gib=0.05)
 
@@ -41,10 +41,24 @@ def folder(model: LanguageModel, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 
 @pytest.fixture(scope="module")
-def shared(folder: Path, model: LanguageModel) -> Iterator[VllmSampler]:
+def started(folder: Path, model: LanguageModel) -> Iterator[tuple[VllmSampler, dict[str, bool]]]:
+    """The sampler, and what its start and first answer left as it was."""
+    torch.manual_seed(3)
+    torch_state, numpy_state, threads = torch.get_rng_state(), str(np.random.get_state()), torch.get_num_threads()
     sampler = VllmSampler(str(folder), SMALL, model.stop_ids)
-    yield sampler
+    sampler.generate([[5, 6]], uniforms_of(1), Sampling(max_new_tokens=2))
+    kept = {
+        "torch": torch.equal(torch.get_rng_state(), torch_state),
+        "numpy": str(np.random.get_state()) == numpy_state,
+        "threads": torch.get_num_threads() == threads,
+    }
+    yield sampler, kept
     sampler.close()
+
+
+@pytest.fixture(scope="module")
+def shared(started: tuple[VllmSampler, dict[str, bool]]) -> VllmSampler:
+    return started[0]
 
 
 @pytest.fixture
@@ -150,6 +164,29 @@ def test_a_nucleus_leaves_the_likeliest_tokens_and_logs_their_shares(
     assert 0.3 <= mass < 0.5
     for token, share in logged.items():
         assert share * mass == pytest.approx(whole[token], rel=1e-3)
+
+
+# Beside others.
+
+
+def test_starting_it_changes_nothing_for_others(started: tuple[VllmSampler, dict[str, bool]]) -> None:
+    assert started[1] == {"torch": True, "numpy": True, "threads": True}
+    threads = torch.get_num_threads()
+    torch.set_num_threads(threads + 1)
+    assert torch.get_num_threads() == threads + 1, "vLLM puts a function that does nothing into its place"
+    torch.set_num_threads(threads)
+
+
+def test_two_models_at_a_time_are_refused(sampler: VllmSampler, folder: Path, model: LanguageModel) -> None:
+    """They would share what vLLM has once, and the end of the one breaks the other."""
+    with pytest.raises(ConfigError, match=r"holds .* already.*end_vllm.*openai:MODEL@URL"):
+        VllmSampler(str(folder), SMALL, model.stop_ids)
+    assert sampler.generate([[5, 6]], uniforms_of(1), Sampling(max_new_tokens=2))
+
+
+def test_the_weights_format_is_that_of_the_folder(shared: VllmSampler) -> None:
+    """vLLM's own choice for float32 would be a shorter one."""
+    assert shared._llm.llm_engine.model_config.dtype == torch.float32
 
 
 # New weights.

@@ -74,7 +74,7 @@ def shared_state(env: ScienceWorld) -> tuple[int, int]:
     return shared._seed.get(shared._random), shared._counter.count()
 
 
-@pytest.mark.parametrize("task", ["find-animal/225", "find-animal/226", "find-animal/299"])
+@pytest.mark.parametrize("task", ["find-animal/225", "find-animal/299"])
 def test_the_gold_path_reaches_one_hundred(env: ScienceWorld, task: str) -> None:
     _, info = env.reset(options={"task": task})
     assert info["progress"] + win(env) == pytest.approx(1.0), "some tasks begin with a few points"
@@ -270,8 +270,8 @@ def test_wrong_options_are_answered_with_the_way_out(options: dict[str, Any], me
 
 
 def test_the_check_finds_nothing() -> None:
-    """A task with a short gold path, because those are what takes time here."""
-    assert not check("turngym/ScienceWorld-v0", options={"kind": "lifespan-longest-lived"}).findings
+    """A task with a short gold path and one episode a rule, because episodes are what takes time here."""
+    assert not check("turngym/ScienceWorld-v0", episodes=1, options={"kind": "lifespan-longest-lived"}).findings
 
 
 def test_simplifications_have_one_canonical_form() -> None:
