@@ -28,6 +28,8 @@ from turngym.seeding import stream
 
 LEARNER = "learner"
 """Name of the policy whose turns are trained on."""
+CALLER, CALLER_TURN = "caller", "caller_turn"
+"""Columns of a sub-agent's trajectory: number of the episode of the agent that called it, and index of the turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +209,10 @@ class SelfPlay:
             asked = [self._request(request) for request in requests]
             decisions = self._agents[policy].act(asked) if asked else []
             for request, shown, decision in zip(requests, asked, decisions, strict=True):
-                if decision.fault:
+                if decision.fault and self.rules.caller(request.seat) is not None:
+                    expired.append(request.request_id)
+                    self._end_call_with_fault(request, decision.fault)
+                elif decision.fault:
                     faults[request.table] = decision.fault
                 elif decision.too_long:
                     expired.append(request.request_id)
@@ -241,9 +246,18 @@ class SelfPlay:
         """Return what writes the trajectory of a learner's seat, a new one at its first turn."""
         if seat not in game.writers:
             spec = EpisodeSpec(self._number(game.spec, seat), game.spec.seed, game.spec.group)
-            name = self.rules.seats[seat]
-            game.writers[seat] = TurnWriter(Trajectory(spec, self.env_id, role=role or name, policy=LEARNER), name)
+            name, call = self.rules.seats[seat], self._call(game, seat)
+            started = Trajectory(spec, self.env_id, role=role or name, policy=LEARNER, columns=call)
+            game.writers[seat] = TurnWriter(started, name)
         return game.writers[seat]
+
+    def _call(self, game: _Game, seat: int) -> dict[str, Value]:
+        """Return the columns that link a sub-agent to the turn that calls it, if the learner took that turn."""
+        caller = self.rules.caller(seat)
+        writer = None if caller is None else game.writers.get(caller)
+        if writer is None or not writer.is_open:
+            return {}
+        return {CALLER: float(writer.trajectory.spec.episode), CALLER_TURN: float(len(writer.trajectory.turns))}
 
     def _note(self, request: SeatRequest, shown: Request, decision: Decision) -> None:
         """Start a turn of the learner."""
@@ -272,6 +286,13 @@ class SelfPlay:
         writer.end_without_room(shown, why)
         if self.final_prompts:
             writer.keep_final_prompt(self._agents[LEARNER], shown)
+
+    def _end_call_with_fault(self, request: SeatRequest, fault: str) -> None:
+        """End the call of a sub-agent that broke; its seat forfeits, and the game continues."""
+        game = self._playing[request.table]
+        game.out.add(request.seat)
+        if request.policy == LEARNER:
+            self._writer(game, request.seat, request.role).end("", fault_info(fault, running=True), fault=fault)
 
     def _end_with_fault(self, game: _Game, fault: str, roles: Sequence[str] = ()) -> list[Trajectory]:
         """Return the trajectories of a game that broke, or that a policy cannot continue."""

@@ -173,6 +173,13 @@ class Game(Configured, ABC):
         """Return the role of a seat, hidden from others where the rules say so; empty if there are none."""
         return ""
 
+    def caller(self, seat: int) -> int | None:
+        """Return the seat that calls a sub-agent, None for other seats.
+
+        A sub-agent that breaks or forfeits ends its call and not the game: :meth:`forfeit` continues with the caller.
+        """
+        return None
+
     def team(self, seat: int) -> str:
         """Return the side of a seat, by which tournaments count; its role, or its number if there are none."""
         return self.role(seat) or str(seat)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from turngym.envs.multiagent.players import Player
-from turngym.envs.multiagent.table import Answer, Table, are_rewards
+from turngym.envs.multiagent.table import Answer, SeatView, Table, are_rewards
 from turngym.errors import ConfigError, TurngymError
 from turngym.seeding import restart
 from turngym.types import JSONValue
@@ -110,18 +110,28 @@ class HostedTable:
                     continue
                 has_moved = True
                 try:
-                    text = player.act(views[seat])
-                except Exception as error:  # user code: the table handles it
-                    raise PlayerError(seat, self._raised(seat, player, error)) from error
-                if not isinstance(text, str):
-                    kind = type(text).__name__
-                    raise PlayerError(seat, f"the player {player.name!r} answered with {kind} instead of a text.")
+                    answer = table.answer(seat, self._text(seat, player, views[seat]))
+                except PlayerError:
+                    if table.game.caller(seat) is None:
+                        raise
+                    answer = table.expire(seat)
                 self.rewards[seat] = 0.0
-                earned = table.answer(seat, text).rewards
+                earned = answer.rewards
                 if earned is not no_rewards:
                     self.rewards = [total + more for total, more in zip(self.rewards, earned, strict=True)]
             if not has_moved:
                 return
+
+    def _text(self, seat: int, player: Player, view: SeatView) -> str:
+        """Return the answer of a player."""
+        try:
+            text = player.act(view)
+        except Exception as error:  # user code: the table handles it
+            raise PlayerError(seat, self._raised(seat, player, error)) from error
+        if not isinstance(text, str):
+            kind = type(text).__name__
+            raise PlayerError(seat, f"the player {player.name!r} answered with {kind} instead of a text.")
+        return text
 
     def _raised(self, seat: int, player: Player, error: Exception) -> str:
         game = self.table.game

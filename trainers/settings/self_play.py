@@ -22,7 +22,8 @@ class SelfPlayConfig(Options):
             (``squared``), p (1 - p) (``variance``) or min(1/2, 1 - p) (``linear_capped``).
         matching_decay: Decay of earlier games in that win rate: it averages about 1 / (1 - matching_decay) games.
         demonstrator: Player imitated in the warm-up; ``random`` teaches only the answer format.
-        evaluation_opponents: Opponents in evaluations, every side once per seed; the report shows the first.
+        evaluation_opponents: Opponents in evaluations, every side once per seed; the report shows the first. ``self``
+            gives all seats to the learner, for games that all seats win or lose together.
     """
 
     opponents: tuple[str, ...] = ("self",)

@@ -27,6 +27,7 @@ SHELVES = {
     "pathfinding": "Path finding",
     "beergame": "Beer game",
     "wordgames": "Word games",
+    "delegation": "Systems of agents",
     "tools": "Code and tools",
     "search": "Search",
     "webshop": "Web shop",

@@ -101,7 +101,8 @@ def _evaluation_command(folder: RunFolder, member: Member, mode: str) -> str:
     left_out = set(config.model_settings("trained").left_out)
     if is_game(config.env):
         options = {key: value for key, value in config.env_options.items() if key not in _TABLE_OPTIONS}
-        players = ",".join([f"trained={model}", *config.self_play.evaluation_opponents])
+        others = [name for name in config.self_play.evaluation_opponents if name != "self"]
+        players = ",".join([f"trained={model}", *(others or [config.self_play.demonstrator])])
         words = ["turngym", "tournament", config.env, "--players", players, "--temperature", "0", *_options(options)]
         return shlex.join(words)
     words = ["turngym", "eval", config.env, "--agent", model]

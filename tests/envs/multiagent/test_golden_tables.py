@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from turngym.envs import beergame, hanabi, socialgames, tablegames, wordgames
+from turngym.envs import beergame, delegation, hanabi, socialgames, tablegames, wordgames
 from turngym.envs.multiagent import Table, make_game, make_player
 from turngym.envs.transcript import plain_json, reset_text
 from turngym.seeding import stream, stream_seed
@@ -21,6 +21,7 @@ IDS = sorted(
     {
         **beergame.SPECS,
         **wordgames.SPECS,
+        **delegation.SPECS,
         **tablegames.SPECS,
         **hanabi.SPECS,
         **socialgames.SPECS,

@@ -133,7 +133,8 @@ class GameTask(TaskSource):
     def _player_names(self) -> list[str]:
         chosen = self.config.self_play
         trained = [name for name in chosen.opponents if name != "self" and not name.startswith("past:")]
-        return [*trained, *chosen.evaluation_opponents, chosen.demonstrator]
+        evaluated = [name for name in chosen.evaluation_opponents if name != "self"]
+        return [*trained, *evaluated, chosen.demonstrator]
 
     @property
     def has_expert(self) -> bool:
@@ -294,9 +295,10 @@ class GameTask(TaskSource):
 
     def _against(self, opponent: str, agent: ModelAgent, count: int, purpose: str) -> dict[str, list[Trajectory]]:
         """Return side -> games against a player, each seed once with every side; the first seat represents its side."""
-        sides = self.tables.sides
+        sides = ("all",) if opponent == "self" else self.tables.sides
+        name = LEARNER if opponent == "self" else opponent
         specs = [
-            GameSpec(k * len(sides) + side, stream_seed(purpose, self.config.env, k) % 2**31, k, opponent, side)
+            GameSpec(k * len(sides) + side, stream_seed(purpose, self.config.env, k) % 2**31, k, name, side)
             for k in range(count)
             for side in range(len(sides))
         ]
@@ -331,5 +333,5 @@ class GameTask(TaskSource):
             together = [each for of_side in games.values() for each in of_side]
             full = f"{name}-vs-{opponent}" if index else name
             yield Evaluation(full, self._summary(together), together)
-            for side, of_side in games.items():
+            for side, of_side in games.items() if opponent != "self" else ():
                 yield Evaluation(f"{full}-side-{side}", self._summary(of_side), of_side)
