@@ -1,4 +1,4 @@
-"""Whether two mathematical answers mean the same: a table, sympy as an oracle, published answers, hostile texts."""
+"""Whether two mathematical answers mean the same: sympy as an oracle, published answers, hostile texts."""
 
 import contextlib
 import gzip
@@ -23,101 +23,6 @@ from turngym.envs.tools.math_python.reading import Tree, Unreadable, read_answer
 from turngym.errors import MissingExtra
 
 PUBLISHED = Path(__file__).parents[4] / "shared" / "data" / "math"
-
-SAME = [
-    ("5", "5"),
-    (" 5.0 ", "5"),
-    ("1,234,567", "1234567"),
-    ("$180", "180"),
-    ("180 dollars", "180"),
-    ("18%", "18"),
-    ("12.5", r"\frac{25}{2}"),
-    ("1/2", r"\dfrac{1}{2}"),
-    (r"\frac12", "0.5"),
-    ("-3/4", r"-\frac{3}{4}"),
-    (r"\frac{-3}{4}", r"-\tfrac34"),
-    ("2 1/2", "5/2"),
-    (r"2\frac{1}{2}", "2.5"),
-    ("2^10", "1024"),
-    ("2**10", "1024"),
-    ("5!", "120"),
-    ("sqrt(16)", "4"),
-    (r"\sqrt[3]{27}", "3"),
-    (r"2\sqrt{2}", r"\sqrt8"),
-    ("sqrt(2)/2", r"\frac{1}{\sqrt{2}}"),
-    (r"\pi/4", r"\frac{\pi}{4}"),
-    ("π/4", r"\frac{\pi}{4}"),
-    ("(x+1)^2", "x^2+2x+1"),
-    ("2(x+1)", "2x+2"),
-    ("x = 5", "5"),
-    ("f(x) = x^2", "x^2"),
-    (r"\sin^2 x + \cos^2 x", "1"),
-    (r"\sin 2x", r"2\sin x\cos x"),
-    (r"e^{i\pi}", "-1"),
-    (r"\log_2 8", "3"),
-    ("(1, 2)", r"\left( 1, 2 \right)"),
-    ("2, -1", "-1, 2"),
-    (r"\{1, 2\}", "2, 1"),
-    ("x=1, x=2", "1,2"),
-    (r"3 \pm \sqrt{2}", r"3+\sqrt{2}, 3-\sqrt{2}"),
-    (r"(-\infty, 3]", r"(-\infty,3]"),
-    (r"[0,1) \cup (2,3]", r"[0,1)\cup(2,3]"),
-    (r"\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}", r"\begin{bmatrix}1&2\\3&4\end{bmatrix}"),
-    (r"\text{Tuesday}", "tuesday"),
-    (r"90^\circ", "90"),
-    (r"|{-3}|", "3"),
-    (r"y = 2x + 1", "2x - y + 1 = 0"),
-    ("x > 3", "3 < x"),
-    ("101_2", "101_{2}"),
-    (r"\boxed", r"\boxed"),
-    ("a_1 + a_2", "a_2 + a_1"),
-    ("-2 1/2", "-5/2"),
-    ("-2(3)", "-6"),
-    ("2(1)/2", "1"),
-    (r"\frac{-1 \pm \sqrt{5}}{2}", r"\frac{\sqrt{5}-1}{2}, -\frac{1+\sqrt{5}}{2}"),
-    (r"\text{17}", "17"),
-    ("58, 500", "58,500"),
-]
-DIFFERENT = [
-    ("5", "6"),
-    ("", "5"),
-    ("five", "5"),
-    ("0.333", "1/3"),
-    ("(2, 1)", "(1, 2)"),
-    ("(1, 2]", "(1, 2)"),
-    ("1, 2", "1, 2, 3"),
-    ("1, 1", "1, 2"),
-    ("x + 1", "y + 1"),
-    ("sqrt(2)", "1.41421356"),
-    ("Tuesdya", r"\text{Tuesday}"),
-    ("Wednesday", r"\text{Tuesday}"),
-    ("x^2", "x^3"),
-    ("x > 3", r"x \ge 3"),
-    ("y = 2x", "y = 3x"),
-    ("101_2", "101_3"),
-    ("1/0", "5"),
-    ("(((", "5"),
-    ("i", "1"),
-    (r"\infty", "1"),
-    ("__import__('os')", "5"),
-    ("1+", "1"),
-    ("5 6", "56"),
-    ("-5", "5"),
-    ("1*5", "1.5"),
-    ("5", "5!"),
-    (r"\frac{-1/\sqrt{5}}{2}", r"\frac{-1 \pm \sqrt{5}}{2}"),
-    (r"\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}", r"\begin{pmatrix} 1 & 2 \\ 4 & 3 \end{pmatrix}"),
-]
-
-
-def test_equal_answers_are_equal_both_ways() -> None:
-    for given_answer, gold in SAME:
-        assert same_answer(given_answer, gold)
-
-
-def test_different_answers_are_different() -> None:
-    for given_answer, gold in DIFFERENT:
-        assert not same_answer(given_answer, gold)
 
 
 def trees() -> st.SearchStrategy[Tree]:
