@@ -47,10 +47,19 @@ _SIXTEEN_BITS = 2
 def last_logits(network: PreTrainedModel, cache: Cache, **inputs: Any) -> Tensor:
     """Run a network with a cache; returns ``[row, vocab]``, the logits of the last token of each row.
 
+    See :func:`logits_of_last`.
+    """
+    return logits_of_last(1, network, cache, **inputs)[:, -1]
+
+
+def logits_of_last(count: int, network: PreTrainedModel, cache: Cache, **inputs: Any) -> Tensor:
+    """Run a network with a cache; returns ``[row, token, vocab]``, the logits of the last tokens of each row.
+
     What is left of the hidden states is not contiguous, and torch then multiplies it with a copy of the weights for
     each row: gigabytes for a large vocabulary, in 16 bits a hundred times slower than the product itself.
 
     Args:
+        count: Number of tokens.
         network: A causal language model.
         cache: Tokens of the rows computed so far; extended in place.
         inputs: Argument.
@@ -59,11 +68,11 @@ def last_logits(network: PreTrainedModel, cache: Cache, **inputs: Any) -> Tensor
     hook = head.register_forward_pre_hook(_contiguous) if isinstance(head, nn.Module) else None
     try:
         held = {cache_keyword(type(network)) or "past_key_values": cache}
-        output: Any = network(**inputs, **held, use_cache=True, logits_to_keep=1)
+        output: Any = network(**inputs, **held, use_cache=True, logits_to_keep=count)
     finally:
         if hook is not None:
             hook.remove()
-    logits: Tensor = output.logits[:, -1]
+    logits: Tensor = output.logits[:, -count:]
     return logits
 
 

@@ -57,15 +57,20 @@ class Sampler:
         model: The model.
         cache_tokens: Size of the KV cache in tokens; 0 uses :func:`automatic_budget`.
         appends: Whether a prompt starts with the one before it, so that a memo would compute every turn again.
+        draft_tokens: Maximum number of tokens that are copied from earlier text as a draft and checked in one pass,
+            where keys and values are kept.
     """
 
-    def __init__(self, model: LanguageModel, cache_tokens: int = 0, appends: bool = False) -> None:
+    def __init__(
+        self, model: LanguageModel, cache_tokens: int = 0, appends: bool = False, draft_tokens: int = 0
+    ) -> None:
         self.model = model
         self._counts = CacheCounts()
         self._memo = Memo() if memo_pays(model.network) and not appends else None
         self._sessions = None
         if self._memo is None and can_be_kept(model.network):
-            self._sessions = Sessions(model.network, model.stop_ids, cache_tokens or automatic_budget(model.network))
+            budget = cache_tokens or automatic_budget(model.network)
+            self._sessions = Sessions(model.network, model.stop_ids, budget, draft_tokens=draft_tokens)
 
     @property
     def counts(self) -> CacheCounts:

@@ -27,7 +27,8 @@ class AgentSettings:
         prompt: Fields of :class:`turngym.agents.prompt_text.PromptConfig`.
         server: Fields of :class:`turngym.agents.chat_client.config.ServerConfig`, or of
             :class:`turngym.agents.models.vllm.config.VllmConfig` for the agent ``vllm``, or ``dtype`` and ``device`` of
-            :func:`turngym.agents.models.loading.load_model` and ``cache_tokens`` for the agent ``hf``.
+            :func:`turngym.agents.models.loading.load_model`, ``cache_tokens`` and ``draft_tokens`` for the agent
+            ``hf``.
         style: Name of a style of :data:`turngym.agents.prompting.styles.STYLES`, with options as in
             ``summary:budget=1500``.
     """

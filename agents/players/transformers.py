@@ -18,7 +18,7 @@ require("transformers")
 require("torch")
 
 _LOADING = ("dtype", "device")
-_CACHE = "cache_tokens"
+_SAMPLING = ("cache_tokens", "draft_tokens")
 
 
 def transformers_agent(model: LanguageModel, settings: AgentSettings, iteration: int = 0) -> ModelAgent:
@@ -40,9 +40,9 @@ def transformers_agent(model: LanguageModel, settings: AgentSettings, iteration:
         )
 
     prompt = PromptConfig.build("the prompt", settings.prompt)
-    cache = int(settings.server.get(_CACHE, 0))
+    cache, drafts = (int(settings.server.get(name, 0)) for name in _SAMPLING)
     appends = prompt.mode == "conversation"
-    generate = model.generate or Sampler(model, cache, appends)
+    generate = model.generate or Sampler(model, cache, appends, drafts)
     return ModelAgent(
         model,
         generate,
@@ -63,7 +63,7 @@ def make(argument: str, settings: AgentSettings) -> ModelAgent:
     Args:
         argument: The path or the name.
         settings: Sampling, prompts, and in ``server`` the format and the device of :func:`load_model`, and
-            ``cache_tokens`` of :class:`~turngym.agents.models.sampler.Sampler`.
+            ``cache_tokens`` and ``draft_tokens`` of :class:`~turngym.agents.models.sampler.Sampler`.
 
     Raises:
         ConfigError: There is no argument, or a setting cannot be used.
@@ -72,8 +72,9 @@ def make(argument: str, settings: AgentSettings) -> ModelAgent:
 
     if not argument:
         raise ConfigError("the agent transformers needs a model: write transformers:PATH_OR_NAME.")
+    known = (*_LOADING, *_SAMPLING)
     for key in settings.server:
-        if key not in (*_LOADING, _CACHE):
-            raise ConfigError(f"a model in this process has no setting {key!r}. {nearest(key, (*_LOADING, _CACHE))}")
+        if key not in known:
+            raise ConfigError(f"a model in this process has no setting {key!r}. {nearest(key, known)}")
     loading = {key: str(value) for key, value in settings.server.items() if key in _LOADING}
     return transformers_agent(load_model(argument, **loading), settings)

@@ -35,6 +35,9 @@ class Arguments:
         token: Token that clients send as `Authorization: Bearer TOKEN`; the variable TURNGYM_TOKEN is safer. By default
             a random one is stored in a private file whose path is printed.
         cache_tokens: Size of the KV cache in tokens; 0 uses half of a GPU's free memory, or a quarter of the host's.
+        draft_tokens: Maximum number of tokens copied from earlier text as a draft of a completion and checked in one
+            pass; for few concurrent completions that repeat their prompts. Samples are those without drafts, up to
+            rounding.
         max_model_len: Maximum length of prompt plus completion; 0 for the model's limit.
         max_num_seqs: Maximum number of concurrent completions.
         max_connections: Maximum number of connections; excess ones get status 503.
@@ -48,6 +51,7 @@ class Arguments:
     port: int = 8000
     token: str = ""
     cache_tokens: int = 0
+    draft_tokens: int = 0
     max_model_len: int = 0
     max_num_seqs: int = 256
     max_connections: int = 1024
@@ -71,6 +75,7 @@ def main(argv: Sequence[str]) -> int:
         cache_tokens=arguments.cache_tokens,
         max_rows=arguments.max_num_seqs,
         longest=arguments.max_model_len,
+        draft_tokens=arguments.draft_tokens,
     )
     token, guard = arguments.token or os.environ.get(TOKEN_VARIABLE, ""), "the token that was given is needed"
     if not token:
@@ -100,7 +105,8 @@ def _check(arguments: Arguments) -> None:
         raise ConfigError(f"--port must be between 0 and {2**16 - 1}, got {arguments.port}.")
     if arguments.weights_folder is not None and not arguments.weights_folder.is_dir():
         raise ConfigError(f"--weights-folder must be an existing folder, got {arguments.weights_folder}.")
-    for name, least in (("cache_tokens", 0), ("max_model_len", 0), ("max_num_seqs", 1), ("max_connections", 1)):
+    least_values = {"cache_tokens": 0, "draft_tokens": 0, "max_model_len": 0, "max_num_seqs": 1, "max_connections": 1}
+    for name, least in least_values.items():
         if getattr(arguments, name) < least:
             option = f"--{name.replace('_', '-')}"
             raise ConfigError(f"{option} must be at least {least}, got {getattr(arguments, name)}.")

@@ -162,7 +162,7 @@ def chosen_sampler(config: TrainConfig, algorithm: Algorithm[Any], ranks: Ranks)
         return settings.sampler
     has_place = device.type == "cuda" and not device.index and ranks.size == 1 and not settings.ray.workers
     is_plain = config.model != EMBEDDED and config.quantize == "none" and not config.model.endswith(".gguf")
-    follows = not settings.is_journaled and settings.refresh_every == 1 and not settings.cache_tokens
+    follows = not settings.is_journaled and settings.refresh_every == 1 and not settings.own_sampler()
     fits = has_place and is_plain and follows and Need.SAMPLED_ENTROPIES not in algorithm.needs
     return "vllm" if fits and importlib.util.find_spec("vllm") and not sees(config.model) else "transformers"
 

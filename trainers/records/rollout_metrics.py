@@ -124,4 +124,5 @@ class CacheMeter:
             "rollout/reused_tokens": float(found.reused),
             "rollout/cache_evictions": float(found.evictions),
             "rollout/cache_forks": float(found.forks),
+            **({"rollout/accepted_drafts": found.accepted / found.drafted} if found.drafted else {}),
         }

@@ -231,7 +231,7 @@ class TrainConfig(Options):
             temperature=self.rollout.temperature if temperature is None else temperature,
             max_new_tokens=self.rollout.max_new_tokens,
             prompt=dataclasses.asdict(self.rollout.prompt),
-            server={"cache_tokens": self.rollout.cache_tokens} if self.rollout.cache_tokens else {},
+            server=self.rollout.own_sampler(),
         )
 
     def model_settings(self, stage: str) -> ModelSettings:

@@ -48,6 +48,9 @@ class RolloutConfig(Options):
         ray: Rollout workers on a Ray cluster.
         cache_tokens: KV cache size of the sampler transformers in tokens; least recently used sequences are evicted and
             recomputed. 0 uses half of a GPU's free memory, or a quarter of the host's.
+        draft_tokens: Maximum number of tokens that the sampler transformers copies from earlier text as a draft of a
+            reply and checks in one pass; for few episodes at once whose replies repeat what they read. Samples are
+            those without drafts, up to rounding.
     """
 
     groups: Positive = 32
@@ -71,6 +74,7 @@ class RolloutConfig(Options):
     vllm: VllmConfig = field(default_factory=lambda: VllmConfig(gpu_memory_utilization=0.4))
     ray: RayConfig = field(default_factory=RayConfig)
     cache_tokens: int = 0
+    draft_tokens: Natural = 0
 
     @property
     def needs_vllm(self) -> bool:
@@ -87,6 +91,11 @@ class RolloutConfig(Options):
             )
         if self.sampler == "vllm" and self.vllm.tensor_parallel_size > 1:
             raise ConfigError("weights are synced to vLLM in one process: train with tensor_parallel_size 1.")
+        if self.draft_tokens and self.sampler in ("vllm", "vllm-server"):
+            raise ConfigError(
+                f"draft_tokens is a setting of the sampler transformers, got {self.draft_tokens} with {self.sampler}: "
+                "leave it out, or start servers of `turngym serve-model --draft-tokens`."
+            )
         if self.ray.workers > self.groups:
             raise ConfigError(
                 f"{self.ray.workers} rollout workers divide {self.groups} groups: lower ray.workers, or raise groups."
@@ -129,6 +138,11 @@ class RolloutConfig(Options):
         if self.schedule == "async":
             return "continuous" if self.max_staleness else "lockstep"
         return self.schedule
+
+    def own_sampler(self) -> dict[str, int]:
+        """Return the settings of the sampler transformers that are not their defaults."""
+        given = {"cache_tokens": self.cache_tokens, "draft_tokens": self.draft_tokens}
+        return {name: value for name, value in given.items() if value}
 
     @property
     def is_journaled(self) -> bool:

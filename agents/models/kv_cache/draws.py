@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -37,12 +37,17 @@ class Draws:
             tokens[group.index] = drawn
         return tokens
 
-    def finish(self) -> None:
-        """Append what was drawn to the requests, each up to its end."""
+    def finish(self, drafts: Mapping[int, Sequence[int]] | None = None) -> None:
+        """Append what was drawn to the requests, each up to its end.
+
+        Args:
+            drafts: Row -> the tokens that the draws assumed; what was drawn after one that differs is left out.
+        """
         for group in self._groups:
             for request, steps in zip(group.requests, torch.stack(group.drawn, 1).tolist(), strict=True):
-                for token, logprob, *entropy in steps:
-                    if request.is_done:
+                draft = None if drafts is None else drafts[request.row]
+                for step, (token, logprob, *entropy) in enumerate(steps):
+                    if request.is_done or (draft is not None and step and [request.ids[-1]] != draft[step - 1 : step]):
                         break
                     request.ids.append(int(token))
                     request.logprobs.append(logprob)

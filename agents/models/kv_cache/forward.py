@@ -11,7 +11,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from turngym.agents.models.attention import grouped_attention
-from turngym.agents.models.forward_pass import last_logits
+from turngym.agents.models.forward_pass import logits_of_last
 from turngym.agents.models.kv_cache.memory import Memory, Place, Rows
 from turngym.agents.models.kv_cache.slots import Slots
 
@@ -62,7 +62,7 @@ class Forward:
             ids[i, free:] = tokens
             positions[i, free:] = columns[i, free:] = np.arange(start, start + len(tokens))
             self.slots.append(row, tokens)
-        return self._run(_rows_of([row for row, _ in batch], self.network.device), ids, positions, columns)
+        return self._run(_rows_of([row for row, _ in batch], self.network.device), ids, positions, columns)[:, -1]
 
     def decode(self, tokens: dict[int, int], steps: int, draw: Callable[[Tensor, int], Tensor]) -> None:
         """Append a token to each running row.
@@ -72,26 +72,44 @@ class Forward:
             steps: Number of passes, 1 here.
             draw: Takes the logits ``[row, vocab]`` and the number of the step.
         """
-        count = max(tokens) + 1
-        ids = np.zeros((count, 1), dtype=np.int64)
-        positions = np.zeros((count, 1), dtype=np.int64)
-        columns = np.full((count, 1), self.memory.columns, dtype=np.int64)
-        for row, token in tokens.items():
-            ids[row, 0] = token
-            positions[row, 0] = columns[row, 0] = self.slots.lengths[row]
-        logits = self._run(slice(0, count), ids, positions, columns)
+        draw(self.check({row: [token] for row, token in tokens.items()})[:, 0], 0)
+
+    def check(self, tokens: dict[int, list[int]]) -> Tensor:
+        """Run several tokens of each running row, of which the caller keeps the first ones.
+
+        Args:
+            tokens: Row -> its next tokens. Rows between them are computed and not used.
+
+        Returns:
+            Logits after each token, ``[row, token, vocab]``; those after a row's last token mean nothing.
+        """
+        count, width = max(tokens) + 1, max(map(len, tokens.values()))
+        ids = np.zeros((count, width), dtype=np.int64)
+        positions = np.zeros((count, width), dtype=np.int64)
+        columns = np.full((count, width), self.memory.columns, dtype=np.int64)
+        for row, new in tokens.items():
+            start = int(self.slots.lengths[row])
+            ids[row, : len(new)] = new
+            positions[row, : len(new)] = columns[row, : len(new)] = np.arange(start, start + len(new))
+        logits = self._run(slice(0, count), ids, positions, columns, width)
         rows = list(tokens)
         is_all = rows == list(range(count))
-        draw(logits if is_all else logits[torch.tensor(rows, device=logits.device)], 0)
+        return logits if is_all else logits[torch.tensor(rows, device=logits.device)]
 
     def _run(
-        self, rows: Rows, ids: NDArray[np.int64], positions: NDArray[np.int64], columns: NDArray[np.int64]
+        self,
+        rows: Rows,
+        ids: NDArray[np.int64],
+        positions: NDArray[np.int64],
+        columns: NDArray[np.int64],
+        keep: int = 1,
     ) -> Tensor:
         device = self.network.device
         width = int(positions.max()) + 1
         where = torch.from_numpy(positions).to(device)
         self.memory.set_place(Place(rows, torch.from_numpy(columns).to(device), width))
-        return last_logits(
+        return logits_of_last(
+            keep,
             self.network,
             self.memory,
             input_ids=torch.from_numpy(ids).to(device),

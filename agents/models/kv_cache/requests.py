@@ -21,12 +21,16 @@ class CacheCounts:
         reused: Tokens of prompts whose keys, or whose next distribution, were known.
         evictions: Sequences that had to make room in the cache.
         forks: Prompts that got a copy of another sequence's beginning.
+        drafted: Tokens of completions that were drafted, see :func:`~turngym.agents.models.kv_cache.drafting.draft`.
+        accepted: Those of them that were sampled.
     """
 
     prefilled: int = 0
     reused: int = 0
     evictions: int = 0
     forks: int = 0
+    drafted: int = 0
+    accepted: int = 0
 
     def __add__(self, other: CacheCounts) -> CacheCounts:
         """Return the sum."""
@@ -48,7 +52,7 @@ class Running:
         stop_ids: Tokens that end it; the one sampled is part of it.
     """
 
-    __slots__ = ("draws", "entropies", "ids", "logprobs", "number", "prompt", "row", "sampling", "stop_ids")
+    __slots__ = ("draws", "entropies", "ids", "logprobs", "number", "prompt", "row", "sampling", "stop_ids", "trust")
 
     def __init__(
         self,
@@ -67,6 +71,8 @@ class Running:
         self.logprobs: list[float] = []
         self.entropies: list[float] = []
         self.row = -1
+        self.trust = 2.0
+        """Drafted tokens that are likely to be accepted: an average of the last drafts."""
 
     def tokens(self) -> NDArray[np.int64]:
         """Return prompt and completion so far."""

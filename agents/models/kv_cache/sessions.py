@@ -13,6 +13,7 @@ from transformers import PreTrainedModel
 
 from turngym.agents.models.completion import Completion
 from turngym.agents.models.kv_cache.admission import Admission, Admitted
+from turngym.agents.models.kv_cache.drafting import PAYS, RECOVERY, draft, room
 from turngym.agents.models.kv_cache.draws import Draws
 from turngym.agents.models.kv_cache.forward import Forward
 from turngym.agents.models.kv_cache.packed import PackedForward, packing_pays
@@ -37,12 +38,22 @@ class Sessions:
         stop_ids: Tokens that end a completion; the one sampled is part of it.
         budget: Capacity of the cache in tokens.
         max_rows: Completions that are sampled together.
+        draft_tokens: Maximum number of tokens that are drafted for a completion and checked in one pass; 0 drafts none.
+            See :func:`~turngym.agents.models.kv_cache.drafting.draft`. CUDA graphs of one token have none.
     """
 
-    def __init__(self, network: PreTrainedModel, stop_ids: frozenset[int], budget: int, max_rows: int = 512) -> None:
+    def __init__(
+        self,
+        network: PreTrainedModel,
+        stop_ids: frozenset[int],
+        budget: int,
+        max_rows: int = 512,
+        draft_tokens: int = 0,
+    ) -> None:
         self.network = network
         self.stop_ids = stop_ids
         self.max_rows = max_rows
+        self.draft_tokens = draft_tokens
         is_packed = packing_pays(network)
         self.store = Store(int(network.config.num_hidden_layers), budget, is_packed)
         self._admission = Admission(self.store)
@@ -215,15 +226,56 @@ class Sessions:
             store.move_running_to_the_front()
         requests = list(store.running.values())
         steps = self._burst(requests)
-        draws = Draws(requests, steps, self.network.device)
         lengths = {request.row: len(request.ids) for request in requests}
-        self._forward.decode({r.row: r.ids[-1] for r in requests}, steps, draws)
-        draws.finish()
+        drafts = self._drafts(requests)
+        if drafts:
+            self._check(requests, drafts)
+        else:
+            draws = Draws(requests, steps, self.network.device)
+            self._forward.decode({r.row: r.ids[-1] for r in requests}, steps, draws)
+            draws.finish()
         for request in requests:
             before = lengths[request.row]
             store.slots.append(request.row, request.ids[before - 1 : -1])
         self._free_finished(requests)
         return moved
+
+    def _drafts(self, requests: Sequence[Running]) -> dict[int, list[int]]:
+        """Return row -> the tokens that may follow; nothing where none are found."""
+        most = room(self.draft_tokens, len(requests)) if isinstance(self._forward, Forward) else 0
+        if not most:
+            return {}
+        found, likely = {}, 0.0
+        for request in requests:
+            missing = request.sampling.max_new_tokens - len(request.ids) - 1
+            columns = self.store.memory.columns - int(self.store.slots.lengths[request.row]) - 1
+            found[request.row] = draft(request.tokens(), min(most, missing, columns)).tolist()
+            likely += min(len(found[request.row]), request.trust)
+        if likely >= PAYS * len(requests):
+            return found
+        for request in requests:
+            request.trust += RECOVERY  # what failed is tried again later
+        return {}
+
+    def _check(self, requests: Sequence[Running], drafts: dict[int, list[int]]) -> None:
+        """Extend requests by the tokens of their drafts that are sampled, and by the one sampled after them.
+
+        A token is drawn from its distribution by its own number, with a draft as without, so that what is sampled
+        does not depend on the draft, beyond the rounding of a wider pass.
+        """
+        assert isinstance(self._forward, Forward)
+        logits = self._forward.check({r.row: [r.ids[-1], *drafts[r.row]] for r in requests})
+        draws = Draws(requests, logits.shape[1], logits.device)
+        for step in range(logits.shape[1]):
+            draws(logits[:, step], step)
+        before = {request.row: len(request.ids) for request in requests}
+        draws.finish(drafts)
+        for request in requests:
+            accepted = len(request.ids) - before[request.row] - 1
+            if drafts[request.row]:
+                request.trust = (request.trust + accepted) / 2
+            self.store.counts.drafted += len(drafts[request.row])
+            self.store.counts.accepted += accepted
 
     def _burst(self, requests: Sequence[Running]) -> int:
         """Return how many tokens are sampled before the host looks at them."""

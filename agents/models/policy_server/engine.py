@@ -39,6 +39,7 @@ class Engine:
         max_rows: Completions on their way at once.
         max_waiting: Completions that may wait; more are refused.
         longest: Maximum length of prompt plus completion; 0 for the model's limit.
+        draft_tokens: See :class:`~turngym.agents.models.sampler.Sampler`.
 
     Raises:
         ModelError: The model's keys and values cannot be kept from turn to turn.
@@ -53,6 +54,7 @@ class Engine:
         max_rows: int = 256,
         max_waiting: int = 4096,
         longest: int = 0,
+        draft_tokens: int = 0,
     ) -> None:
         if not can_be_kept(model.network):
             raise ModelError(
@@ -66,7 +68,7 @@ class Engine:
         allowed = min(limit for limit in (longest, model.context, budget - 1) if limit > 0)
         self.limits = Limits(vocabulary_size(model), allowed if longest or model.context else min(allowed, _NO_LIMIT))
         self.version = "default"
-        self._sessions = Sessions(model.network, model.stop_ids, budget, max_rows)
+        self._sessions = Sessions(model.network, model.stop_ids, budget, max_rows, draft_tokens)
         self._changed = threading.Condition()
         self._queue: deque[Job] = deque()
         self._groups: deque[list[Job]] = deque()

@@ -97,13 +97,15 @@ def change(rng: random.Random, histories: dict[int, list[int]], episode: int) ->
 
 
 @pytest.mark.parametrize(
-    ("make", "budget", "max_rows"),
-    [(qwen, 400, 512), (llama, 700, 3), (qwen, 2000, 512), (llama, 10**6, 3)],
+    ("make", "budget", "max_rows", "draft_tokens"),
+    [(qwen, 400, 512, 0), (llama, 700, 3, 6), (qwen, 2000, 512, 6), (llama, 10**6, 3, 0)],
 )
-def test_random_play_agrees_with_a_fresh_forward_at_every_token(make: Any, budget: int, max_rows: int) -> None:
+def test_random_play_agrees_with_a_fresh_forward_at_every_token(
+    make: Any, budget: int, max_rows: int, draft_tokens: int
+) -> None:
     """Skipped turns, new episodes in used rows, rewritten histories, branches, evictions, moves and new weights."""
     rng, network = random.Random(budget), make()
-    sessions = Sessions(network, STOP, budget, max_rows)
+    sessions = Sessions(network, STOP, budget, max_rows, draft_tokens)
     histories = {episode: numbers(rng, 1, 60) for episode in range(8)}
     for turn in range(12):
         playing = [episode for episode in histories if rng.random() < 0.8]
@@ -122,6 +124,24 @@ def test_random_play_agrees_with_a_fresh_forward_at_every_token(make: Any, budge
             histories[episode].extend(completion.ids)
     assert sessions.counts.reused and sessions.counts.forks
     assert bool(sessions.counts.evictions) == (budget < 2000)
+
+
+@pytest.mark.parametrize("sampling", [Sampling(0.3, 1, 24, entropies=True), Sampling(0, 1, 24), Sampling(1, 0.4, 24)])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_drafts_change_neither_tokens_nor_log_probabilities(rows: int, sampling: Sampling) -> None:
+    """Small vocabularies repeat, so that drafts are accepted, refused, and cut by an end token or the limit."""
+    network = qwen(vocab_size=12)
+    plain, drafting = (Sessions(network, frozenset({1}), 10**5, draft_tokens=most) for most in (0, 8))
+    for turn in range(6):
+        prompts = [[random.Random(turn + i).randrange(2, 6) for _ in range(30)] for i in range(rows)]
+        uniforms = draws(turn, rows, 24)
+        for one, other in zip(
+            plain.complete(prompts, uniforms, sampling), drafting.complete(prompts, uniforms, sampling), strict=True
+        ):
+            assert one.ids == other.ids
+            assert one.logprobs == pytest.approx(other.logprobs, abs=5e-6)
+            assert one.entropies == pytest.approx(other.entropies, abs=1e-5)
+    assert 0 < drafting.counts.accepted < drafting.counts.drafted and not plain.counts.drafted
 
 
 def test_tokens_are_those_of_a_fresh_prefill() -> None:
