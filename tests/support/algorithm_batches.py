@@ -80,6 +80,7 @@ VARIANTS: dict[str, tuple[str, dict[str, dict[str, object]]]] = {
     "sdft without first tokens": ("sdft", {"sdft": {"skip": 1, "top": 2}}),
     "iw_opd by turn": ("iw_opd", {"iw_opd": {"unit": "turn", "normalisation": "nested"}}),
     "dmpo": ("grpo+dmpo", {}),
+    "gbpo": ("gbpo", {"gbpo": {"clip_high": 0.28}}),  # no target is 1
     "seed_grpo by mean": ("seed_grpo", {"seed_grpo": {"likelihood": "mean", "shape": "exponential", "alpha": 0.5}}),
     "trpa": ("trpa", {"trpa": {"threshold": 0.5}}),
     "var_tb of returns": ("var_tb", {"var_tb": {"flow": "return", "floor": 0.1}}),
@@ -111,7 +112,7 @@ TAUGHT = {"gkd", "opd", "sdft", "sdft without first tokens", "sdpo", "sdpo blend
 now, or their policy loss has no weight."""
 PRETRAINED = {"archer", "vc_ppo"}
 CRITIC_AT_SOME_TOKENS = ("turn_ppo", "t_ppo")
-COLLECTING = {"archer", "dapo", "remax", "arpo", "seed_grpo", "vine_ppo"}
+COLLECTING = {"archer", "dapo", "remax", "arpo", "seed_grpo", "spo", "vine_ppo"}
 EVERY = pytest.mark.parametrize("variant", sorted(VARIANTS))
 COMPARING = sorted(
     variant

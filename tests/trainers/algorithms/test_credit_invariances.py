@@ -28,7 +28,7 @@ NORMALISED = "returns are normalised over the batch: that is the method"
 BATCH_STATISTICS = {
     **dict.fromkeys(("gdpo", "gdpo by trajectory"), SUMMED),
     **dict.fromkeys(("reinforce", "reinforce plain", "reinforce+turn_is"), NORMALISED),
-    **dict.fromkeys(("reinforce_pp", "reinforce_pp_baseline"), NORMALISED),
+    **dict.fromkeys(("reinforce_pp", "reinforce_pp_baseline", "spo"), NORMALISED),
     **dict.fromkeys(("bi_level_gae", "mappo", "poad", "vine_ppo", "ppo", "ppo per row, by trajectory"), WHITENED),
     **dict.fromkeys(("ppo+epo+turn_is", "t_ppo", "t_ppo ended", "turn_ppo", "turn_ppo at turn ends"), WHITENED),
     **dict.fromkeys(("turn_ppo+epo+s_ppo", "vc_ppo", "vc_ppo adaptive"), WHITENED),
@@ -45,6 +45,8 @@ CHOSEN_OVER_BATCH = {
     "clip_cov": "a few tokens of the whole batch are drawn",
     "dgpo": "groups are weighted by their rates among all of them",
     "pf_ppo": "episodes are drawn from the whole batch",
+    "ppo_max": "rewards are divided by the deviation of all returns",
+    "riskpo": "groups are bundled",
     "pf_ppo of a group": "what is weighted is whitened over the batch",
     "opd_advantage": "the advantages of its base are whitened over the batch, what the teacher adds is not",
 }

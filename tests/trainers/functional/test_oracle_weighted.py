@@ -13,10 +13,13 @@ from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.trainers import functional as F
 from turngym.trainers.algorithms import build
 from turngym.trainers.algorithms.aspo import ASPO
+from turngym.trainers.algorithms.base.clipped import PolicyMethod
 from turngym.trainers.algorithms.dmpo import matching_slopes
 from turngym.trainers.algorithms.dvao import spread_weighted
 from turngym.trainers.algorithms.nft import NFT
 from turngym.trainers.algorithms.pf_ppo import PFPPOConfig, filter_weights
+from turngym.trainers.algorithms.ppo_max import Moments
+from turngym.trainers.algorithms.spo import TASK, updated
 from turngym.trainers.algorithms.trpa import compared
 from turngym.trainers.core.turn_table import turn_table
 
@@ -178,3 +181,69 @@ def test_rank_grpo(vector: Vector) -> None:
     ids = torch.where(mask, items + rows, -1)
     inputs = replace(given, turn_ids=ids, weights={**given.weights, "trajectory": weights.to(vector.dtype)})
     compare(vector, method.loss(inputs).total(inputs), logprobs)
+
+
+@every("gbpo")
+def test_gbpo(vector: Vector) -> None:
+    """Its advantages have the sign of the target here, and their own where the target is 1."""
+    settings, logprobs, mask = vector.settings, vector.real(vector["log_prob"]).requires_grad_(), vector.mask()
+    chosen = {name: settings[name] for name in ("temperature", "clip_low", "clip_high")}
+    method = build("gbpo", {"gbpo": {**chosen, "scale_by_std": settings["norm_by_std"], "singleton": "raw"}})
+    assert isinstance(method, PolicyMethod)
+    whole = outcomes(vector)
+    credit = method.credit(outcome_table(whole))
+    vector.close(credit.advantages.abs(), [abs(each) for each in vector["advantages"]])
+    offsets = credit.columns["gbpo_offset"]
+    assert isinstance(offsets, torch.Tensor)
+    rows = {"advantages": credit.advantages.tolist()}
+    inputs = inputs_of(vector.like({**vector, **rows}), logprobs, gbpo_offset=offsets[:, None].expand(mask.shape))
+    compare(vector, F.aggregate(method.surrogate(inputs).policy.loss, mask, settings["loss_agg_mode"]), logprobs)
+
+
+@every("riskpo_advantage")
+def test_riskpo(vector: Vector) -> None:
+    """The questions of a bundle come one after another; quantiles are followed as means of three questions here."""
+    settings, numbers = vector.settings, range(len(vector["rewards"]))
+    order = sorted(numbers, key=lambda k: (vector["bundle"][k], vector["index"][k], k))
+    names = sorted(set(vector["index"]))
+    chosen: dict[str, Any] = {"low": settings["quantile_down"], "high": settings["quantile_up"], "bundle": 3}
+    chosen |= {"share": settings["credit"], "quantiles": settings["quantile_mode"]}
+    chosen |= {"tail_weight": settings["w_mix"], "scale_by_std": settings["norm_by_std"]}
+    method = build("riskpo", {"riskpo": chosen if settings["mixed"] else {**chosen, "tail_weight": 0.0}})
+    method.load_state({"followed": [each / 3 for each in settings["tracked"] or []]})
+    episodes = [
+        Trajectory(
+            EpisodeSpec(place, 0, names.index(vector["index"][k])),
+            turns=[turn(vector["rewards"][k], 1)],
+            terminated=True,
+        )
+        for place, k in enumerate(order)
+    ]
+    found = method.credit(in_precision(turn_table(episodes), vector)).advantages
+    vector.close(found, [vector["advantages"][k] for k in order])
+
+
+@every("spo_single_stream")
+def test_spo(vector: Vector) -> None:
+    names = [str(number) for number, _ in enumerate(vector["rewards"])]
+    method = build("spo")
+    method.load_state({"rates": [list(each) for each in zip(names, vector["alpha"], vector["beta"], strict=True)]})
+    episodes = [
+        Trajectory(EpisodeSpec(k, 0, k), turns=[turn(reward, 1)], terminated=True, columns={TASK: names[k]})
+        for k, reward in enumerate(vector["rewards"])
+    ]
+    vector.close(method.credit(in_precision(turn_table(episodes), vector)).advantages, vector["advantages"])
+    given = zip(vector["alpha"], vector["beta"], vector["rewards"], vector["rho"], strict=True)
+    after = [updated((good, bad), [reward], decay) for good, bad, reward, decay in given]
+    vector.close(vector.real(after).T, [vector["new_alpha"], vector["new_beta"]])
+
+
+@every("ppo_max_reward_scaling")
+def test_ppo_max(vector: Vector) -> None:
+    moments = Moments()
+    for batch, mean, deviation in zip(vector["batches"], vector["running_mean"], vector["running_std"], strict=True):
+        moments = moments.after(batch)
+        vector.close(vector.real([moments.mean, moments.deviation]), [mean, deviation])
+    limit = vector.settings["clip"]
+    scaled = (vector.real(vector["batches"][-1]) / moments.deviation).clamp(-limit, limit)
+    vector.close(scaled, vector["scaled_last_batch"])

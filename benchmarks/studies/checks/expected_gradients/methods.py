@@ -166,6 +166,13 @@ CASES: dict[str, Case] = {
         "biased", (Step(ENTROPY.reason, {"coefficient": 0.0}),), weights={"entropy": "coefficient"}, base="rloo"
     ),
     "g2rpo": Case("biased", (Step("ranks, not returns, are compared", rules=("is_binary",)), LENGTH)),
+    "gbpo": Case(
+        "biased",
+        (
+            Step("weights and targets follow mean, median and deviation of the group", rules=("is_binary",)),
+            LENGTH,
+        ),
+    ),
     "gdpo": Case(
         "biased",
         (
@@ -239,6 +246,12 @@ CASES: dict[str, Case] = {
     "pf_ppo": Case("biased", (Step("episodes are weighted by their own returns", {"power": 0.0}),), base="rloo"),
     "poad": Case("biased", (ENTROPY, DISCOUNT, _DECAY, *_CRITIC), discount="gamma"),
     "ppo": Case("vanishing", _CRITIC),
+    "ppo_max": Case(
+        "biased",
+        (_DECAY, *_CRITIC),
+        state={"moments": [1e15, 0.4, 1e15]},
+        note="Measured with a deviation of 1, of many earlier returns.",
+    ),
     "r2vpo": Case("unbiased", base="rloo", note=_FIRST),
     "rae": Case(
         "vanishing",
@@ -268,6 +281,11 @@ CASES: dict[str, Case] = {
         base="rloo",
         note="Measured without replayed episodes, which are selected by outcome and come from older policies.",
     ),
+    "riskpo": Case(
+        "biased",
+        (Step("only the lower part of the distribution of returns counts", rules=("is_binary",)), LENGTH),
+        note="The objective of the method is a mean of the lower part of a bundle's scores.",
+    ),
     "rloo": Case("vanishing", (LENGTH,)),
     "s_ppo": Case("unbiased", base="ppo", note="The first update of a batch is never clipped."),
     "sdft": Case(
@@ -282,6 +300,7 @@ CASES: dict[str, Case] = {
         collects=True,
     ),
     "soft_ppo": Case("unbiased", base="rloo", note=_FIRST),
+    "spo": Case("vanishing", (LENGTH, _ALWAYS_WHITENED), note="Measured with tasks that were not played before."),
     "st_ppo": Case("biased", (_TOKEN_RATIO,), base="ppo"),
     "stratified_grpo": Case(
         "biased",
