@@ -107,6 +107,7 @@ def _game(name: str, arena: Arena, found: Mapping[str, Any]) -> dict[str, Any]:
         "n_games": found["n_games"],
         "agent_errors": found["agent_errors"],
         "env_errors": found["env_errors"],
+        "first_fault": found["first_fault"],
         "anchor": ratings["anchor"],
         "elo": {player: numbers["elo"] for player, numbers in ratings["players"].items()},
     }

@@ -94,6 +94,5 @@ def remarks(found: Mapping[str, Any]) -> Iterator[str]:
                 yield f"{player} {numbers['extreme']}: its rating is limited only by the prior"
     for name, game in found["games"].items():
         if game["agent_errors"] or game["env_errors"]:
-            yield (
-                f"{name}: matches with a fault of a player: {game['agent_errors']}, of the rules: {game['env_errors']}"
-            )
+            counts = f"matches with a fault of a player: {game['agent_errors']}, of the rules: {game['env_errors']}"
+            yield f"{name}: {counts}; the first: {game['first_fault']}"

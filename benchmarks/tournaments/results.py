@@ -69,6 +69,7 @@ def results(
         "game": _means(records, [dict(record["metrics"], length=record["length"]) for record in records]),
         "agent_errors": statuses.count("agent_error"),
         "env_errors": statuses.count("env_error"),
+        "first_fault": next((record["fault"] for record in records if record["fault"]), ""),
     }
 
 

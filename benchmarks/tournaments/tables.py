@@ -142,6 +142,7 @@ def _faults(found: Mapping[str, Any]) -> Iterator[str]:
             f"games with a fault of a player: {found['agent_errors']}, of the rules: {found['env_errors']}; "
             "they are counted, see status and fault in episodes.jsonl"
         )
+        yield f"the first: {found['first_fault']}"
 
 
 def _by_rating(found: Mapping[str, Any], side: str | None = None) -> list[str]:

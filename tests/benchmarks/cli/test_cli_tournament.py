@@ -80,11 +80,13 @@ def test_what_a_reader_must_know_is_remarked() -> None:
         "groups": [[["a", "few"], ["b", "many"]], [["c", "few"]]],
         "by_side": {"a": {"few": {"extreme": "all won"}, "0": {"extreme": None}}},
     }
-    lines = list(remarks({"n_blocks": 10, "ratings": ratings, "partners": [], "agent_errors": 2, "env_errors": 1}))
-    assert lines[0] == "advantage of few among equals: 10 Elo (1 to 20)" and len(lines) == 4
+    faults = {"agent_errors": 2, "env_errors": 1, "first_fault": "few at seat 1: ValueError('no')"}
+    lines = list(remarks({"n_blocks": 10, "ratings": ratings, "partners": [], **faults}))
+    assert lines[0] == "advantage of few among equals: 10 Elo (1 to 20)" and len(lines) == 5
     assert lines[1].endswith("cannot be compared: a as few, b as many; c as few")
     assert lines[2] == "a as few all won: its rating is limited only by the prior"
     assert lines[3].startswith("games with a fault of a player: 2, of the rules: 1")
+    assert lines[4] == "the first: few at seat 1: ValueError('no')"
     assert next(remarks({"ratings": None, "partners": []})).startswith("no ratings")
 
 

@@ -131,6 +131,7 @@ def test_the_fields_of_results_and_records_are_these() -> None:
     assert set(found) == {
         *("format", "env", "ruleset_hash", "pairing", "sides", "seed", "n_games", "n_blocks", "ratings", "win_matrix"),
         *("partners", "players", "differences", "game", "agent_errors", "env_errors"),
+        "first_fault",
     }
     ratings, player, cell = found["ratings"], found["players"]["random"], found["win_matrix"][0]
     assert set(ratings) == {

@@ -35,6 +35,7 @@ def game(players: str, teams: str, won: str, block: int = 0, **more: Any) -> dic
         "metrics": {},
         "length": 4,
         "status": "ok",
+        "fault": "",
         "seats": {seat: _usage(1) for seat in seats},
     }
     return {**content, **more}
@@ -73,7 +74,7 @@ def test_where_sides_are_alike_a_player_against_itself_says_nothing() -> None:
 
 
 def test_a_game_whose_teams_are_unknown_compares_nobody_but_is_counted() -> None:
-    broken = {**game("ab", "vw", ""), "teams": {}, "roles": {}, "status": "env_error"}
+    broken = {**game("ab", "vw", ""), "teams": {}, "roles": {}, "status": "env_error", "fault": "no rules"}
     assert comparisons(broken) == []
     found = results({**PLAN, "players": {"a": "a", "b": "b"}}, [broken])
     assert found["ratings"] is None and found["n_games"] == found["env_errors"] == 1
