@@ -252,12 +252,14 @@ class SelfPlay:
         return game.writers[seat]
 
     def _call(self, game: _Game, seat: int) -> dict[str, Value]:
-        """Return the columns that link a sub-agent to the turn that calls it, if the learner took that turn."""
+        """Return the columns that link a sub-agent to its caller, and to the turn if the learner took it."""
         caller = self.rules.caller(seat)
-        writer = None if caller is None else game.writers.get(caller)
-        if writer is None or not writer.is_open:
+        if caller is None:
             return {}
-        return {CALLER: float(writer.trajectory.spec.episode), CALLER_TURN: float(len(writer.trajectory.turns))}
+        found: dict[str, Value] = {CALLER: float(self._number(game.spec, caller))}
+        if caller in game.writers and game.writers[caller].is_open:
+            found[CALLER_TURN] = float(len(game.writers[caller].trajectory.turns))
+        return found
 
     def _note(self, request: SeatRequest, shown: Request, decision: Decision) -> None:
         """Start a turn of the learner."""

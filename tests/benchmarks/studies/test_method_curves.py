@@ -13,7 +13,7 @@ from turngym.benchmarks.study.plan import Job, plan_of, read_plan
 from turngym.trainers.algorithms import ALGORITHMS
 
 PLAN = read_plan(Path(__file__).parents[3] / "benchmarks" / "studies" / "learning" / "methods.toml")
-SEVERAL_PLAYERS = {"dr_mas", "hierarchical_grpo", "mappo", "mmd", "rae"}
+SEVERAL_PLAYERS = {"dr_mas", "hierarchical_grpo", "m_grpo", "mappo", "mmd", "rae"}
 
 
 def test_there_is_an_arm_for_each_method_of_a_single_player_with_equal_length() -> None:

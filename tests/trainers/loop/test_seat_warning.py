@@ -49,7 +49,7 @@ def test_methods_that_compare_groups_warn_and_others_do_not(name: str) -> None:
     needs = build(name).needs
     if Need.SNAPSHOTS in needs:
         pytest.skip("it does not train on games")
-    compares = Need.GROUPS in needs and not name.startswith(("dr_mas", "hierarchical_grpo"))
+    compares = Need.GROUPS in needs and not name.startswith(("dr_mas", "hierarchical_grpo", "m_grpo"))
     assert (SENTENCE in warning_of(name)) == compares
 
 

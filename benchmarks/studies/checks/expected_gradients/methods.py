@@ -206,6 +206,7 @@ CASES: dict[str, Case] = {
     ),
     "kl_cov": Case("unbiased", base="rloo", note=_FIRST),
     "lite_ppo": Case("vanishing", (Step("division by the batch's standard deviation", rules=("is_binary",)), LENGTH)),
+    "m_grpo": Case("biased", (SCALED, LENGTH)),
     "m2po": Case("unbiased", base="rloo", note=_CORRECTION),
     "mappo": Case("biased", (ENTROPY, DISCOUNT, _DECAY, _BOOTSTRAP, *_CRITIC), discount="gamma"),
     "maxrl": Case(
