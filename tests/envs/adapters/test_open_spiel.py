@@ -32,7 +32,7 @@ SLOW = {"bridge": 1, "bridge_uncontested_bidding": 1, "colored_trails": 3}
 """Games that need seconds for a start or an end -> their episodes."""
 SETTINGS: dict[str, dict[str, Any]] = {"bridge_uncontested_bidding": {"num_redeals": 1}}
 """Games whose score solves many deals -> a setting with fewer."""
-EPISODES, MOST_MOVES = 10, 300
+EPISODES, MOST_MOVES = 5, 300
 
 
 def made(rules: str, **options: Any) -> OpenSpiel:
