@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from tyro.conf import Positional
 
 from turngym.agents.players import AgentSettings
-from turngym.benchmarks.arena.folder import COSTS, PAGE, as_stored, require_name
+from turngym.benchmarks.arena.folder import COSTS, as_stored, require_name
 from turngym.benchmarks.arena.plan import ArenaPlayer, Change
 from turngym.benchmarks.arena.run import SECONDS, play_arena
 from turngym.benchmarks.arena.shown import remarks, tables_of
 from turngym.benchmarks.cli import eval as evaluation
 from turngym.benchmarks.cli.options.parsing import Pairs, key_values, parse
 from turngym.benchmarks.cli.options.trained_models import tell
-from turngym.benchmarks.cli.tournament import players_of, progress_bar
+from turngym.benchmarks.cli.tournament import players_of, progress_bar, show
 from turngym.benchmarks.pages.arena import write_arena_page
 from turngym.envs.multiagent.registration import make_game
 from turngym.terminal.console import Console
@@ -104,17 +103,9 @@ def main(argv: Sequence[str]) -> int:
     if arguments.json:
         print_json(found, sort_keys=True)
         return 0
-    _show(found, arguments.folder, console)
+    costs = json.loads((arguments.folder / COSTS).read_text("utf8"))
+    show(tables_of(found, costs), remarks(found), arguments.folder, console)
     return 0
-
-
-def _show(found: Mapping[str, Any], folder: Path, console: Console) -> None:
-    for title, table in tables_of(found, json.loads((folder / COSTS).read_text("utf8"))):
-        console.print(title, style="bold", markup=False)
-        console.print(table)
-    for line in remarks(found):
-        console.print(line, markup=False)
-    console.print(f"written to {folder}; {folder / PAGE} shows it", markup=False)
 
 
 def change_of(arguments: Arguments) -> Change:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
 from tyro.conf import Positional
 
 from turngym.agents.players import AgentSettings
@@ -132,14 +133,19 @@ def main(argv: Sequence[str]) -> int:
     if arguments.json:
         print_json(found, sort_keys=True)
         return 0
-    for title, table in tables_of(found):
+    show(tables_of(found), remarks(found), arguments.out, console)
+    return 0
+
+
+def show(tables: Iterable[tuple[str, Table]], sentences: Iterable[str], folder: Path | None, console: Console) -> None:
+    """Print titled tables and sentences, and the page in the folder, if there is one."""
+    for title, table in tables:
         console.print(title, style="bold", markup=False)
         console.print(table)
-    for line in remarks(found):
-        console.print(line, markup=False)
-    if arguments.out is not None:
-        console.print(f"written to {arguments.out}; {arguments.out / 'page.html'} shows it", markup=False)
-    return 0
+    for sentence in sentences:
+        console.print(sentence, markup=False)
+    if folder is not None:
+        console.print(f"written to {folder}; {folder / 'page.html'} shows it", markup=False)
 
 
 def plan_of(arguments: Arguments) -> TournamentPlan:
