@@ -74,7 +74,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _show(arguments: Arguments, found: dict[str, float], console: Console) -> None:
-    episodes, left_out = int(found["episodes"]), int(found["left_out"])
+    episodes, left_out = int(found["episodes"] - found.get("held_out_episodes", 0)), int(found["left_out"])
     console.print(f"fitted {arguments.model} to {counted(episodes, 'episode')}, loss {found['loss']:.4f}")
     if left_out:
         were = "was" if left_out == 1 else "were"
