@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import combinations
 from pathlib import Path
@@ -16,6 +16,8 @@ _SHARED = 3
 """Features that the words of a pair share, the category included."""
 _SHORT = 3
 _LETTERS = re.compile("[a-z]+")
+_SIGNS = re.compile("[0134578@$]")
+_LOOKS_LIKE = str.maketrans("034578@$", "oeastbas")
 _FACTOR = 8
 
 
@@ -70,20 +72,33 @@ def plain_speech(text: str, limit: int) -> str:
 
 
 def says(text: str, word: str) -> bool:
-    """Return whether a text says a word, its plural, a longer word that holds it, or its letters one by one.
+    """Return whether a text says a word, its plural, a longer word that holds it, or the word in pieces.
 
-    Words of three letters are found alone and in the plural.
+    Digits and signs count as the letters they look like. Words of three letters are found alone and in the plural.
 
-    >>> says("An APPLEs pie", "apple"), says("a-p-p-l-e!", "apple"), says("A team", "tea"), says("Two teas", "tea")
-    (True, True, False, True)
+    >>> says("An APPLEs pie", "apple"), says("a-p-p l-e!", "apple"), says("4pp1e", "apple"), says("app les", "apple")
+    (True, True, True, True)
+    >>> says("A team", "tea"), says("Two teas", "tea")
+    (False, True)
     """
-    tokens = _LETTERS.findall(text.casefold())
+    plain = text.casefold()
+    looks = [plain.translate(_LOOKS_LIKE | {ord("1"): letter}) for letter in "li"] if _SIGNS.search(plain) else []
+    return any(_says(_LETTERS.findall(each), word) for each in [plain, *looks])
+
+
+def _says(tokens: Sequence[str], word: str) -> bool:
     stem = f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
     if len(word) > _SHORT and any(word in token or stem in token for token in tokens):
         return True
-    return word in tokens or stem in tokens or word in _spelled(tokens)
+    return any(_begins(tokens[start:], each) for start in range(len(tokens)) for each in (word, stem))
 
 
-def _spelled(tokens: Iterable[str]) -> str:
-    """Return the single letters of a text, with blanks where words are between them."""
-    return "".join([token if len(token) == 1 else " " for token in tokens])
+def _begins(tokens: Sequence[str], word: str) -> bool:
+    """Return whether the first words of a text, written together, are a word."""
+    for token in tokens:
+        if token == word:
+            return True
+        if not word.startswith(token):
+            return False
+        word = word[len(token) :]
+    return False
