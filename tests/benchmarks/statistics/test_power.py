@@ -50,8 +50,10 @@ def test_verdicts_need_the_whole_interval() -> None:
     assert verdict(Interval(-0.1, -0.2, -0.01), 0.05) == "does not hold"
     assert verdict(Interval(0.01, -0.02, 0.04), 0.05) == "does not hold"
     assert verdict(Interval(0.04, -0.02, 0.1), 0.05) == "undecided"
+    assert verdict(Interval(0.1, 0.1, 0.1), 0.05) == "undecided", "no spread was seen"
 
 
 def test_p_values_are_corrected_for_their_number() -> None:
+    assert p_value(Interval(0.1, 0.0, 0.2), 20) == pytest.approx(0.05, abs=1e-6), "an interval of 95 % that ends at 0"
     assert holm([0.01, 0.04]) == [0.02, 0.04] and holm([]) == []
     assert p_value(Interval(0.1, 0.1, 0.1), 20) == 0.0 and p_value(Interval(0.0, 0.0, 0.0), 20) == 1.0
