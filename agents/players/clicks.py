@@ -1,85 +1,27 @@
-"""Clicks where a small network that sees nothing but the picture says; needs torch."""
+"""Clicks on pictures, by a small network that sees nothing else; needs torch."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
-import torch
-
-from turngym.agents.core import Agent, Decision, Request
-from turngym.agents.models.vision.clicks import Click, ClickNetwork, batch, load_clicks
 from turngym.agents.players import AGENTS, AgentSettings
-from turngym.agents.trajectory import Turn
-from turngym.envs.web.driver.actions import read
 from turngym.errors import ConfigError
-from turngym.seeding import stream
+from turngym.lazy import require
 
+if TYPE_CHECKING:
+    from turngym.agents.models.vision.click_agent import ClickAgent
 
-class ClickAgent(Agent):
-    """Samples clicks from a network; it reads neither the page nor the legal actions.
-
-    Args:
-        network: The network.
-        seed: Seed of the samples, combined with episode and turn.
-        temperature: Sampling temperature; 0 takes the likeliest cell.
-    """
-
-    def __init__(self, network: ClickNetwork, seed: int = 0, temperature: float = 1.0) -> None:
-        self.network = network
-        self.seed = seed
-        self.temperature = temperature
-        self._last: dict[int, Click] = {}
-
-    def view(self, request: Request) -> np.ndarray:
-        """Return what the network sees, [4, height, width].
-
-        Raises:
-            ConfigError: The observation has no picture, or one of another size.
-        """
-        if request.image is None:
-            raise ConfigError("the agent clicks reads pictures, and there is none: add image=true to --env-options.")
-        return self.network.settings.view(request.image, self._last.get(request.episode))
-
-    def act(self, requests: Sequence[Request]) -> list[Decision]:
-        """Return a click for each request."""
-        views = batch([self.view(request) for request in requests])
-        with torch.inference_mode():
-            logits = self.network(views).double().numpy()
-        return [self._decision(request, each) for request, each in zip(requests, logits, strict=True)]
-
-    def _decision(self, request: Request, logits: np.ndarray) -> Decision:
-        cell = int(logits.argmax())
-        if self.temperature > 0:
-            draws = stream("clicks", self.seed, request.episode, request.turn).gumbel(size=len(logits))
-            cell = int((logits / self.temperature + draws).argmax())
-        click = self._last[request.episode] = self.network.settings.click_of(cell)
-        return Decision(f"click {click[0]:g},{click[1]:g}")
-
-    def recall(self, episode: int, turns: Sequence[Turn]) -> None:
-        """Remember the last click of an episode's turns so far."""
-        for turn in turns:
-            self._note(episode, turn.action)
-
-    def follow(self, request: Request, action: str, completion: str = "") -> Decision:
-        """Remember a click that was decided elsewhere."""
-        self._note(request.episode, action)
-        return Decision(action, completion)
-
-    def _note(self, episode: int, action: str) -> None:
-        done = read(action)
-        if done is not None and done.kind == "click" and isinstance(done.place, tuple):
-            self._last[episode] = done.place
-
-    def forget(self, episode: int) -> None:
-        """Forget an episode's last click."""
-        self._last.pop(episode, None)
+require("torch")
+require("safetensors")
 
 
 @AGENTS.register("clicks")
 def make(argument: str, settings: AgentSettings) -> ClickAgent:
     """Return the agent of a folder that ``ClickNetwork.save`` wrote."""
+    from turngym.agents.models.vision.click_agent import ClickAgent
+    from turngym.agents.models.vision.clicks import load_clicks
+
     if not argument:
         raise ConfigError("the agent clicks needs the folder of its network: write clicks:FOLDER.")
     return ClickAgent(load_clicks(Path(argument)), settings.seed, settings.temperature)

@@ -62,8 +62,8 @@ class Arguments:
     Args:
         target: Name of a suite, id of an environment, `module:id`, `module:Class` or `path/to/file.py:Class`; none with
             --data.
-        agent: Agent: random, expert, scripted:ACTION,ACTION, hf:PATH_OR_NAME, vllm:PATH_OR_NAME, openai:MODEL@URL for a
-            server, or a custom agent as `path/to/file.py:Class` or `module:Class`.
+        agent: Agent: random, expert, scripted:ACTION,ACTION, hf:PATH_OR_NAME, vllm:PATH_OR_NAME, clicks:FOLDER,
+            openai:MODEL@URL for a server, or a custom agent as `path/to/file.py:Class` or `module:Class`.
         start: Recorded states to continue from instead of new episodes: FOLDER@TURN or FOLDER:EPISODE@TURN, such as
             runs/base@50%; see docs/concepts/snapshots.md.
         data: Questions to use instead of an environment: a file (JSON Lines) or hf:NAME; see docs/how-to/questions.md.

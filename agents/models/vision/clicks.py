@@ -139,7 +139,8 @@ class ClickNetwork(nn.Module):
         seen = self.stem(views.float() / 255 - 0.5)
         scale, shift = self.code(seen).unsqueeze(-1).unsqueeze(-1).chunk(2, 1)
         cells = self.near(seen) * (1 + scale) + shift
-        return (self.last(cells + self.wider(torch.relu(cells))).flatten(1) + self.places).float()
+        logits: Tensor = self.last(cells + self.wider(torch.relu(cells)))
+        return logits.flatten(1) + self.places
 
     def save(self, folder: Path) -> None:
         """Write settings and weights to a folder, which is created."""

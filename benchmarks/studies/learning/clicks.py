@@ -27,8 +27,8 @@ import torch
 import turngym
 from turngym.agents.core import Agent, Decision, Request
 from turngym.agents.episodes.rollout import rollout
+from turngym.agents.models.vision.click_agent import ClickAgent
 from turngym.agents.models.vision.clicks import ClickNetwork, ClickSettings, batch, build_clicks
-from turngym.agents.players.clicks import ClickAgent
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.benchmarks.statistics.power import interval
 from turngym.benchmarks.studies.harness import arguments, write_result
@@ -131,7 +131,14 @@ class Pages:
     """
 
     def __init__(self, task: str, plan: Plan) -> None:
-        options = {"task": task, "image": True, "marks": False, "width": 332, "height": 210, "max_turns": plan.turns}
+        options: dict[str, Any] = {
+            "task": task,
+            "image": True,
+            "marks": False,
+            "width": 332,
+            "height": 210,
+            "max_turns": plan.turns,
+        }
         self.plan = plan
         self.vectors = {
             split: turngym.make_vec(ENV, 8, backend="asyncio", autoreset_mode="Disabled", split=split, **options)
@@ -170,7 +177,7 @@ def imitate(network: ClickNetwork, shown: list[tuple[np.ndarray, int]], pictures
 def step(network: ClickNetwork, optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None:
     """Take one step."""
     optimizer.zero_grad()
-    loss.backward()  # type: ignore[no-untyped-call]
+    loss.backward()
     torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
     optimizer.step()
 
