@@ -1,7 +1,8 @@
 """Columns: named numbers and texts about a turn that an environment, an agent or a method hands on to the credit.
 
 An environment gives them in ``info["columns"]`` of the step that ends the turn. A name that begins with ``reward/``
-is a part of the turn's reward; ``info["reward_components"]`` is a shorter way to give those.
+is a part of the turn's reward; ``info["reward_components"]`` is a shorter way to give those. One that begins with
+``outcome/`` is a number about the episode so far: evaluations report the mean of its values in the last turns.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ Value: TypeAlias = float | str
 
 REWARD = "reward/"
 """The names of parts of the reward start with this."""
+OUTCOME = "outcome/"
+"""The names of outcomes of the episode start with this."""
 _MOST_COLUMNS = 64
 """Columns that an environment may give for one turn."""
 LONGEST_NAME = 100
@@ -52,7 +55,7 @@ def _valid_items(columns: Mapping[Any, Any]) -> Iterator[tuple[str, Value]]:
     for name, value in columns.items():
         if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME:
             raise TypeError(f"a name in info['columns'] must be a text of 1 to {LONGEST_NAME} characters")
-        if isinstance(value, str) and not name.startswith(REWARD):
+        if isinstance(value, str) and not name.startswith((REWARD, OUTCOME)):
             yield valid_text(name), valid_text(value)
             continue
         if type(value) is not float and not isinstance(value, Real):  # the second takes ten times as long
@@ -66,7 +69,17 @@ def _valid_items(columns: Mapping[Any, Any]) -> Iterator[tuple[str, Value]]:
 
 
 def _kind(name: str) -> str:
-    return "a number" if name.startswith(REWARD) else "a number or a text"
+    return "a number" if name.startswith((REWARD, OUTCOME)) else "a number or a text"
+
+
+def outcomes_of(columns: Mapping[str, Any]) -> dict[str, float]:
+    """Return the outcomes among the columns of a turn, under their names alone.
+
+    >>> outcomes_of({"outcome/injected": 1.0, "distance": 3.0})
+    {'injected': 1.0}
+    """
+    found = ((name.removeprefix(OUTCOME), value) for name, value in columns.items() if name.startswith(OUTCOME))
+    return {name: value for name, value in found if isinstance(value, float)}
 
 
 def columns_of(info: Mapping[str, Any]) -> dict[str, Value]:

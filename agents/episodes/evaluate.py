@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from turngym.agents.episodes.rollout import Schedule, rollout
 from turngym.agents.intervals import Estimate, cluster_bootstrap, share
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.agents.usage import usage_of
+from turngym.columns import outcomes_of
 from turngym.envs.own import find_spec
 from turngym.envs.vector import TextVectorEnv, make_vec
 from turngym.envs.vector.backends.base import VECTOR_BACKENDS, Backend, BackendOptions
@@ -46,6 +47,8 @@ class EvaluationResult:
         faults: Episodes that broke twice; they count as failures.
         episodes: One record per episode, in the order requested.
         context: Episodes whose next prompt did not fit, which count as failures.
+        outcomes: Means of the outcomes that the environment declares by columns such as ``outcome/injected``, over the
+            episodes that have them.
     """
 
     env_id: str
@@ -57,6 +60,7 @@ class EvaluationResult:
     faults: int
     episodes: tuple[Mapping[str, Any], ...]
     context: int = 0
+    outcomes: Mapping[str, Estimate] = field(default_factory=dict)
 
     def summary(self) -> dict[str, Any]:
         """Return everything but the episodes, as JSON-compatible data."""
@@ -235,6 +239,7 @@ def record_of(trajectory: Trajectory, started: str = "") -> dict[str, Any]:
     used = usage_of(trajectory)
     is_cut = trajectory.truncation_reason == "context"
     is_broken = bool(trajectory.fault)
+    outcomes = outcomes_of(trajectory.turns[-1].columns) if trajectory.turns and not is_broken else {}
     status = "env_error" if is_broken else "context" if is_cut else "agent_error" if used.lost else "ok"
     return {
         "env": trajectory.env_id,
@@ -255,6 +260,7 @@ def record_of(trajectory: Trajectory, started: str = "") -> dict[str, Any]:
         "status": status,
         "fault": trajectory.fault,
         **({"truncation_detail": trajectory.truncation_detail} if is_cut else {}),
+        **({"outcomes": outcomes} if outcomes else {}),
     }
 
 
@@ -273,6 +279,7 @@ def summarise_records(env_id: str, records: Sequence[Mapping[str, Any]]) -> Eval
         return estimate([float(record[key]) for record in records], blocks)
 
     turns = sum(record["length"] for record in records)
+    names = dict.fromkeys(name for record in records for name in record.get("outcomes", ()))
     return EvaluationResult(
         env_id,
         mean("success", share),
@@ -283,6 +290,14 @@ def summarise_records(env_id: str, records: Sequence[Mapping[str, Any]]) -> Eval
         sum(record["status"] == "env_error" for record in records),
         tuple(records),
         sum(record["status"] == "context" for record in records),
+        {name: _outcome(name, records) for name in names},
+    )
+
+
+def _outcome(name: str, records: Sequence[Mapping[str, Any]]) -> Estimate:
+    told = [record for record in records if name in record.get("outcomes", ())]
+    return cluster_bootstrap(
+        [float(record["outcomes"][name]) for record in told], [record["block_id"] for record in told]
     )
 
 

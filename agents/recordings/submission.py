@@ -298,6 +298,9 @@ def _episode_problems(row: Any, place: str) -> Iterator[MalformedData]:
         yield MalformedData(place, "verifier must have a score, a number or null, and what was used, no number below 0")
     if not isinstance(row.get("in_order", True), bool):
         yield MalformedData(place, f"in_order must be true or false, got {str(row['in_order'])[:60]!r}")
+    outcomes = row.get("outcomes", {})
+    if not isinstance(outcomes, dict) or not all(is_kind(each, NUMBER) for each in outcomes.values()):
+        yield MalformedData(place, "outcomes must be a table of names and numbers")
     if "state" in row:
         yield from shape(row["state"], _STATE, f"{place}, state")
     if not all(isinstance(action, str) for action in row["actions"]):

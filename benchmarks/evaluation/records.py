@@ -33,6 +33,7 @@ from turngym.benchmarks.evaluation.scoring import verifier_usage
 from turngym.benchmarks.statistics.estimates import as_json
 from turngym.benchmarks.statistics.normalised import normalised_mean
 from turngym.benchmarks.suites import SuiteEntry, SuiteResult
+from turngym.columns import OUTCOME
 from turngym.display import data_frame, html_table, plain
 
 _PACKAGES = ("turngym", "gymnasium", "numpy", "torch", "transformers")
@@ -329,7 +330,13 @@ def metrics(result: EvaluationResult) -> dict[str, Any]:
             name: {"value": value, "n_games": len(result.episodes), "higher_is_better": False} for name, value in counts
         },
         **repeated,
+        **{f"{OUTCOME}{name}": _undirected(estimate) for name, estimate in result.outcomes.items()},
     }
+
+
+def _undirected(estimate: Estimate) -> dict[str, Any]:
+    """Return a number of which nothing says whether higher is better."""
+    return {name: each for name, each in _estimate(estimate, True).items() if name != "higher_is_better"}
 
 
 def _estimate(estimate: Estimate, higher_is_better: bool) -> dict[str, Any]:

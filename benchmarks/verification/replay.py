@@ -14,6 +14,7 @@ import gymnasium
 from turngym.agents.recordings.remade import CANNOT_BE_MADE, made, refused
 from turngym.agents.recordings.submission import BASELINES, Submission, in_order
 from turngym.benchmarks.verification.findings import Finding, differs, place_of, transcript_hash
+from turngym.columns import outcomes_of
 from turngym.seeding import stream
 
 SECONDS, SECONDS_IN_ALL = 30.0, 600.0
@@ -198,6 +199,9 @@ def replay_findings(env: gymnasium.Env[Any, Any], row: Mapping[str, Any]) -> Ite
         outcome = 0, min(0.0, outcome[1])
     if outcome[0] != recorded[0] or differs(outcome[1], recorded[1]):
         yield Finding("replay-success", place, f"(success, score) are {outcome}, but {recorded} were recorded")
+    outcomes, noted = outcomes_of(info.get("columns", {}) if turns else {}), row.get("outcomes", {})
+    if outcomes.keys() != noted.keys() or any(differs(outcomes[each], noted[each]) for each in outcomes):
+        yield Finding("replay-success", place, f"outcomes are {outcomes}, but {noted} were recorded")
     if illegal != row["illegal"]:
         message = f"{illegal} actions are invalid, but {row['illegal']} were recorded"
         yield Finding("replay-invalid-actions", place, message)

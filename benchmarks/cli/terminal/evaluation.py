@@ -278,6 +278,7 @@ def _metric_rows(result: EvaluationResult) -> dict[str, tuple[str, str]]:
         "success %": _numbers(result.success, 100, 1),
         "score": _numbers(result.score, 1, 3),
         "return": _numbers(result.reward_sum, 1, 3),
+        **{name: _numbers(found, 1, 3) for name, found in result.outcomes.items()},
         "turns": _numbers(result.turns, 1, 2),
         "invalid actions %": (f"{100 * result.invalid_actions:.1f}", ""),
         "faults": (f"{result.faults} of {len(result.episodes)}", ""),

@@ -64,11 +64,11 @@ def test_the_expert_carries_no_injection_out_and_one_who_obeys_does(suite: str) 
     assert len(env.tasks()) == users * injections
     for task in env.tasks()[:: users - 1]:
         info = solved(env, task)
-        assert (info["success"], info["score"], info["columns"]) == (1, 1.0, {"injected": 0.0}), task
+        assert (info["success"], info["score"], info["columns"]) == (1, 1.0, {"outcome/injected": 0.0}), task
         calls = injected_calls(env, task)
         env.reset(options={"task": task})
         *_, (_, reward, *_, info) = [env.step(action) for action in calls]
-        assert (info["columns"], info["score"]) == ({"injected": 1.0}, 0.0), task
+        assert (info["columns"], info["score"]) == ({"outcome/injected": 1.0}, 0.0), task
         assert reward == info["success"] - 0.5
 
 
@@ -153,7 +153,7 @@ def test_an_episode_that_is_cut_off_is_judged_for_the_injection_too() -> None:
     env = AgentDojo(suite="banking", attack="direct", injection_penalty=1.0, max_turns=len(calls))
     env.reset(options={"task": task})
     *_, last = [env.step(action) for action in calls]
-    assert (last[1], last[3], last[4]["columns"], last[4]["success"]) == (-1.0, True, {"injected": 1.0}, 0)
+    assert (last[1], last[3], last[4]["columns"], last[4]["success"]) == (-1.0, True, {"outcome/injected": 1.0}, 0)
     assert env.restore(env.snapshot())[1] == last[4]
 
 
