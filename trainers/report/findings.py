@@ -168,7 +168,10 @@ def _evaluation(folder: RunFolder, name: str) -> EvaluationResult:
     means = {key: Estimate(**content[key]) for key in ("success", "score", "reward_sum", "turns")}
     return EvaluationResult(
         env_id=str(content["env_id"]),
-        **means,
+        success=means["success"],
+        score=means["score"],
+        reward_sum=means["reward_sum"],
+        turns=means["turns"],
         invalid_actions=float(content["invalid_actions"]),
         faults=int(content["faults"]),
         episodes=episodes,

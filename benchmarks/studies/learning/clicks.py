@@ -251,6 +251,19 @@ def summary(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def draw(runs: Sequence[Mapping[str, Any]], target: Path) -> None:
+    """Draw the success of the episodes of each update, the mean over seeds and over three updates."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 3.2), layout="constrained")
+    axes = figure.add_subplot(xlabel="update, 32 episodes each", ylabel="success in training", ylim=(0, 1))
+    for task in dict.fromkeys(each["task"] for each in runs):
+        mean = np.mean([each["curve"] for each in runs if each["task"] == task], axis=0)
+        axes.plot(range(2, len(mean)), np.convolve(mean, np.full(3, 1 / 3), "valid"), label=task)
+    axes.legend(loc="lower right", frameon=False)
+    figure.savefig(target, dpi=90, metadata={"Software": ""})
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run and write the figures."""
     parser = arguments(__doc__, "clicks.json")
@@ -266,6 +279,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             runs.append(run(task, seed, plan, chosen.networks))
             content = {"plan": asdict(plan), "bounds": limits, "summary": summary(runs), "runs": runs}
             write_result(chosen.out, content, "torch")
+    draw(runs, chosen.out.with_suffix(".png"))
     return 0
 
 
