@@ -76,6 +76,14 @@ def test_opponents_are_drawn_by_group_and_sides_taken_in_turns() -> None:
     assert {spec.seed for spec in task.specs(3, attempt=1)}.isdisjoint(spec.seed for spec in specs)
 
 
+def test_an_evaluation_with_oneself_gives_all_seats_to_the_learner_once_per_seed() -> None:
+    task = GameTask(replace(SMALL, self_play=SelfPlayConfig(evaluation_opponents=("self", "random"))))
+    alone, with_random, *sides = task.evaluate(initial_model(SMALL, task.texts), "final", 0.0)
+    assert (alone.name, with_random.name, len(sides)) == ("final", "final-vs-random", 2)
+    assert [each.spec.seed for each in alone.trajectories] == [each.spec.seed for each in sides[0].trajectories]
+    assert all(each.policy == LEARNER for each in alone.trajectories) and len(with_random.trajectories) == 6
+
+
 def model_of(value: float) -> LanguageModel:
     task = GameTask(SMALL)
     model = initial_model(SMALL, task.texts)
