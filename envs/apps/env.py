@@ -32,7 +32,7 @@ _GIVEN = "{rules}\nFunctions:\n{docs}"
 class Apps(TextEnv[str]):
     """Do errands in somebody's mail, calendar, contacts, notes, payments, files and music.
 
-    A request has one to three parts of sixteen kinds, each over up to three apps: pay the invoice that a mail names,
+    A request has one to three parts of sixteen kinds, each over up to three apps: settle the invoice that a mail names,
     divide a bill among the guests of an event, move an event to the time in a mail, make a playlist of what a note
     lists. People and records are generated, with others that nearly fit: two contacts of one first name, equal titles
     in other accounts, sums of other months, songs of other artists. Functions are described in the documentation of

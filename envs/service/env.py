@@ -53,6 +53,9 @@ class Service(TextEnv[str]):
     with ``reward="dense"`` the change of the progress. Progress is the share of steps done: finding the customer,
     hearing each wish, and giving each required fact; every violation counts as one more step that is not done.
 
+    ``info["legal_actions"]`` lists acts that follow from what is known by then; any others of the rules are accepted
+    too.
+
     >>> env = Service()
     >>> observation, info = env.reset(seed=0)
     >>> while info["success"] < 0:
