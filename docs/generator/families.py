@@ -50,8 +50,9 @@ class Family:
 
     @property
     def title(self) -> str:
-        """Shortest name of an id."""
-        names = [env_id.partition("/")[2].rpartition("-v")[0] for env_id in self.ids]
+        """Shortest name of an id without preset options, or else of any."""
+        plain = [env_id for env_id, spec in self.ids.items() if not spec.kwargs] or self.ids
+        names = [env_id.partition("/")[2].rpartition("-v")[0] for env_id in plain]
         return min(names, key=lambda name: (len(name), name))
 
     @property
@@ -82,7 +83,7 @@ def families() -> list[Family]:
     found = []
     for table, is_game in ((single, False), (between_seats, True)):
         by_class: dict[str, dict[str, Spec]] = {}
-        for env_id, spec in sorted(table.items()):
+        for env_id, spec in sorted(table.items(), key=lambda item: (bool(item[1].kwargs), item[0])):
             by_class.setdefault(spec.entry_point, {})[env_id] = spec
         found += [Family(point.partition(":")[2], point, ids, is_game) for point, ids in by_class.items()]
     shelves = list(SHELVES)

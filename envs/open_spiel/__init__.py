@@ -9,4 +9,16 @@ SPECS: dict[str, Spec] = {
         "Any game of the package open_spiel, by its name there.",
         "openspiel",
     ),
+    "turngym/Chess-v0": Spec(
+        "turngym.envs.open_spiel.game:OpenSpiel",
+        {"rules": "chess"},
+        "Chess, the position as FEN and moves in algebraic notation.",
+        "openspiel",
+    ),
+    "turngym/Othello-v0": Spec(
+        "turngym.envs.open_spiel.game:OpenSpiel",
+        {"rules": "othello"},
+        "Othello on 8 by 8 squares.",
+        "openspiel",
+    ),
 }

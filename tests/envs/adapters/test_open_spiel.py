@@ -141,7 +141,7 @@ def test_imperfect_information_is_told_to_its_seat_alone() -> None:
 
 
 def test_answers_are_read_as_they_are_written() -> None:
-    game = made("chess")
+    game = make_game("turngym/Chess-v0")
     (white,) = started(game).pending
     assert game.read(white, "I develop: [Nf3]") == game.read(white, "nf3") == "Nf3"
     with pytest.raises(InvalidAction):
