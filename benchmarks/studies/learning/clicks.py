@@ -9,8 +9,8 @@ test split. Tasks: ``identify-shape`` (one click: tells shapes apart), ``click-t
 that lie anywhere), ``click-button-sequence`` (two clicks in order). Seeds 0 to 2, and Student's t over seeds. Question:
 is imitation + reward better than imitation, and than imitation continued (paired by seed)?
 
-Second plan, written after the first, in which reward gained nothing and one seed collapsed: four times as many updates
-with steps of 2e-4 instead of 5e-4, all else equal: ``--updates 60 --reward-learning-rate 2e-4 --out clicks_longer.json``.
+Second plan, written after the first, in which reward gained nothing and one seed collapsed: four times as many updates,
+steps of 2e-4 instead of 5e-4, all else equal: ``--updates 60 --reward-learning-rate 2e-4 --out clicks_longer.json``.
 """
 
 from __future__ import annotations
