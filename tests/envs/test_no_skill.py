@@ -26,7 +26,7 @@ SLOW = (
 """Worlds that need seconds to start, which the study plays."""
 ADAPTERS = (
     *("AgentDojo", "BFCL", "BabyAI", "BrowserGym", "Desktop", "GEM", "Gymnasium", "Harbor", "Jericho", "OpenEnv"),
-    *("OpenSpiel", "PettingZoo", "ReasoningGym", "TextArena"),
+    *("Chess", "OpenSpiel", "Othello", "PettingZoo", "ReasoningGym", "TextArena"),
 )
 IDS = sorted(
     env_id
