@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from turngym.arithmetic import as_float
 from turngym.errors import NotFinite
+from turngym.storage.bounded import LARGEST
 from turngym.text import valid_text
 
 Value: TypeAlias = float | str
@@ -65,6 +66,8 @@ def _valid_items(columns: Mapping[Any, Any]) -> Iterator[tuple[str, Value]]:
             if name.startswith(REWARD):
                 raise NotFinite(f"the reward part {name.removeprefix(REWARD)!r} of {number}")
             raise TypeError(f"info['columns'][{name!r}] must be a finite number or a text, got {number}")
+        if name.startswith(OUTCOME) and not abs(number) < LARGEST:  # means of larger ones may be infinite
+            raise TypeError(f"info['columns'][{name!r}] must be less than {LARGEST:g} in size, got {number}")
         yield valid_text(name), number
 
 

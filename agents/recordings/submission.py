@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from turngym.agents.recordings.shapes import NUMBER, Kinds, MalformedData, is_kind, shape, usage_problem
+from turngym.columns import LONGEST_NAME
 from turngym.errors import ConfigError
 from turngym.storage.bounded import MOST_EPISODES, read_json, read_lines
 from turngym.storage.folders import is_folder
@@ -23,6 +24,7 @@ REQUIRED = ("metadata.json", "config.json", "results.json", "episodes.jsonl")
 TRANSCRIPTS, BASELINES = "transcripts.jsonl", "baselines.jsonl"
 METRICS = ("success", "score")
 _MOST_ENVIRONMENTS, _LONGEST_NAME, _LARGEST_METADATA = 1_000, 200, 100_000
+_MOST_OUTCOMES = 1_000
 STATUSES = ("ok", "agent_error", "env_error")
 _EPISODE_STATUSES = (*STATUSES, "context")
 
@@ -219,6 +221,10 @@ def _problems(found: Mapping[str, Any]) -> Iterator[MalformedData]:
     yield from shape(results, _RESULTS, "results.json")
     for number, row in enumerate(episodes, 1):
         yield from _episode_problems(row, f"episodes.jsonl, line {number}")
+    names = {name for row in (*episodes, *found.get(BASELINES, ())) if isinstance(row, dict) for name in _outcomes(row)}
+    if len(names) > _MOST_OUTCOMES or any(len(name) > LONGEST_NAME for name in names):
+        message = f"outcomes may have {_MOST_OUTCOMES} names of {LONGEST_NAME} characters in all, got {len(names):,}"
+        yield MalformedData("episodes.jsonl", message)
     for number, row in enumerate(found.get(BASELINES, ()), 1):
         place = f"{BASELINES}, line {number}"
         yield from _episode_problems(row, place)
@@ -226,6 +232,11 @@ def _problems(found: Mapping[str, Any]) -> Iterator[MalformedData]:
             yield from shape(row, {"player": str}, place)
     for number, row in enumerate(found.get(TRANSCRIPTS, ()), 1):
         yield from _transcript_problems(row, f"{TRANSCRIPTS}, line {number}")
+
+
+def _outcomes(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = row.get("outcomes")
+    return found if isinstance(found, dict) else {}
 
 
 def _metadata_problems(metadata: Any) -> Iterator[MalformedData]:
@@ -301,6 +312,8 @@ def _episode_problems(row: Any, place: str) -> Iterator[MalformedData]:
     outcomes = row.get("outcomes", {})
     if not isinstance(outcomes, dict) or not all(is_kind(each, NUMBER) for each in outcomes.values()):
         yield MalformedData(place, "outcomes must be a table of names and numbers")
+    elif outcomes and row["status"] == "env_error":
+        yield MalformedData(place, f"it broke, so it has no outcomes, got {', '.join(outcomes)[:60]!r}")
     if "state" in row:
         yield from shape(row["state"], _STATE, f"{place}, state")
     if not all(isinstance(action, str) for action in row["actions"]):

@@ -33,6 +33,7 @@ from turngym.benchmarks.evaluation.records import Evaluation, normalised, result
 from turngym.benchmarks.evaluation.run import Watcher
 from turngym.benchmarks.evaluation.scoring import verifier_usage
 from turngym.benchmarks.statistics.normalised import normalised_mean
+from turngym.columns import OUTCOME
 from turngym.errors import ServerDown
 from turngym.terminal.console import Console
 from turngym.trainers.loop.time_left import TimeLeft
@@ -247,7 +248,7 @@ def results_tables(played: Evaluation) -> Iterator[Table]:
         own = _metric_rows(played.result.results[index])
         beside = [_metric_rows(found.results[index]) for found in others.values()]
         for metric, (value, interval) in own.items():
-            table.add_row(metric, value, interval, *[column.get(metric, ("", ""))[0] for column in beside])
+            table.add_row(escape(metric), value, interval, *[column.get(metric, ("", ""))[0] for column in beside])
         if entry.label in shares:
             table.add_row("normalised", f"{shares[entry.label]:.1f}", "", "0.0", "100.0")
         yield table
@@ -274,11 +275,11 @@ def _empty_table(title: str, played: Evaluation) -> Table:
 
 
 def _metric_rows(result: EvaluationResult) -> dict[str, tuple[str, str]]:
-    return {
+    outcomes = {name: _numbers(found, 1, 3) for name, found in result.outcomes.items()}
+    rows = {
         "success %": _numbers(result.success, 100, 1),
         "score": _numbers(result.score, 1, 3),
         "return": _numbers(result.reward_sum, 1, 3),
-        **{name: _numbers(found, 1, 3) for name, found in result.outcomes.items()},
         "turns": _numbers(result.turns, 1, 2),
         "invalid actions %": (f"{100 * result.invalid_actions:.1f}", ""),
         "faults": (f"{result.faults} of {len(result.episodes)}", ""),
@@ -286,6 +287,7 @@ def _metric_rows(result: EvaluationResult) -> dict[str, tuple[str, str]]:
         **{f"{name} %": _numbers(found, 100, 1) for name, found in repeated_attempts(result.episodes).items()},
         **{f"{name} %": _numbers(found, 100, 1) for name, found in best_of(result.episodes).items()},
     }
+    return {**rows, **{f"{OUTCOME}{name}" if name in rows else name: found for name, found in outcomes.items()}}
 
 
 def _numbers(estimate: Estimate, scale: float, digits: int) -> tuple[str, str]:

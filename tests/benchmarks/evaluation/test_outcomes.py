@@ -1,16 +1,22 @@
 """Outcomes that an environment declares by columns: in rows, results and tables, and checked by verify."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import gymnasium
+import pytest
 
-from turngym.agents.recordings.submission import load_submission
+from turngym.agents.intervals import Estimate
+from turngym.agents.recordings.submission import load_submission, read_submission
 from turngym.benchmarks.cli.terminal.evaluation import results_tables
 from turngym.benchmarks.evaluation.evaluate import evaluate
 from turngym.benchmarks.verification.numbers import number_findings
 from turngym.benchmarks.verification.replay import replay_findings
+from turngym.columns import valid_columns
 from turngym.envs.own import find_spec
+from turngym.terminal.console import Console
 
 ENV = '''
 from turngym.envs import Outcome, TextEnv
@@ -58,3 +64,46 @@ def test_outcomes_are_averaged_printed_and_verified(tmp_path: Path) -> None:
     assert not list(replay_findings(env, rows[0]))
     forged = {**rows[0], "outcomes": {"injected": 1 - said[0]}}
     assert [each.name for each in replay_findings(env, forged)] == ["replay-success"]
+
+
+def test_names_of_outcomes_are_printed_as_they_are_beside_rows_of_the_same_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "tempted.py").write_text(ENV)
+    played = evaluate(f"{tmp_path / 'tempted.py'}:Tempted", "random", episodes=2)
+    found = Estimate(0.25, 0.0, 0.25, 0.25, 2, 2, "")
+    result = replace(played.result.results[0], outcomes={"[/red]": found, "turns": found})
+    played = replace(played, result=replace(played.result, results=(result,)))
+    console = Console()
+    for table in results_tables(played):
+        console.print(table)
+    shown = capsys.readouterr().out
+    assert "[/red]" in shown and "outcome/turns" in shown and shown.count("0.250") >= 2
+
+
+@pytest.mark.parametrize("number", [1e308, float("inf"), 10**400])
+def test_outcomes_whose_mean_may_be_infinite_are_refused(number: Any) -> None:
+    with pytest.raises(TypeError, match="outcome/huge"):
+        valid_columns({"outcome/huge": number})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"outcomes": {f"name {number}": 1.0 for number in range(2000)}}, "got 2,00"),
+        ({"outcomes": {"x" * 200: 1.0}}, "names of 100 characters"),
+        ({"outcomes": {"x": "1"}}, "names and numbers"),
+        ({"outcomes": {"x": 1}, "status": "env_error", "fault": "x", "success": 0, "score": 0, "returns": 0,
+          "terminated": False}, "it has no outcomes"),
+    ],
+)  # fmt: skip
+def test_outcomes_of_a_submission_are_bounded_and_those_of_broken_episodes_refused(
+    changes: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "tempted.py").write_text(ENV)
+    evaluate(f"{tmp_path / 'tempted.py'}:Tempted", "random", episodes=2, out=tmp_path / "out")
+    file = tmp_path / "out" / "episodes.jsonl"
+    first, second = (json.loads(line) for line in file.read_text().splitlines())
+    file.write_text("\n".join(map(json.dumps, ({**first, **changes}, second))))
+    submission, problems = read_submission(tmp_path / "out")
+    assert submission is None and message in " ".join(each.message for each in problems)
