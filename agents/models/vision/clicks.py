@@ -7,7 +7,6 @@ each cell then gets a logit. A fourth channel marks the last click, which screen
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from turngym.errors import ConfigError
+from turngym.storage.bounded import read_json
 from turngym.storage.files import write_json
 
 CELL = 8
@@ -165,8 +165,13 @@ def load_clicks(folder: Path) -> ClickNetwork:
     """
     settings, weights = (folder / name for name in _NAMES)
     try:
-        network = ClickNetwork(ClickSettings(**json.loads(settings.read_text(encoding="utf-8"))))
-        network.load_state_dict(load_file(weights))
+        with torch.device("meta"):  # sizes without weights take no memory
+            network = ClickNetwork(ClickSettings(**read_json(settings)))
+        found = load_file(weights)
+        if not all(bool(each.isfinite().all()) for each in found.values()):
+            raise ValueError("a weight is not finite")
+        copied = {name: each.to(torch.float32, copy=True) for name, each in found.items()}
+        network.load_state_dict(copied, assign=True)
     except Exception as error:  # files of somebody else: whatever is wrong, it is no such network
         raise ConfigError(
             f"{folder} holds no click network, which is {_NAMES[0]} and {_NAMES[1]} as ClickNetwork.save writes them: "

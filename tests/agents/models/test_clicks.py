@@ -1,5 +1,6 @@
 """The network of clicks and its agent: views, cells, files, sampling, and what it remembers."""
 
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,21 @@ def test_a_folder_without_its_network_is_refused(text: str | None, message: str,
         (tmp_path / "clicks.json").write_text(text)
     with pytest.raises(ConfigError, match=message):
         make_agent(f"clicks:{tmp_path}")
+
+
+def test_a_folder_that_asks_for_a_huge_network_takes_no_memory_and_weights_must_be_finite(tmp_path: Path) -> None:
+    network = build_clicks(ClickSettings(8, 8), 0)
+    network.save(tmp_path)
+    (tmp_path / "clicks.json").write_text('{"height": 4096, "width": 4096, "channels": 4096, "code": 4096}')
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ConfigError, match="size mismatch"):
+        load_clicks(tmp_path)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2**18
+    with torch.no_grad():
+        network.places += float("nan")
+    network.save(tmp_path)
+    with pytest.raises(ConfigError, match="a weight is not finite"):
+        load_clicks(tmp_path)
 
 
 def test_the_agent_samples_by_seed_episode_and_turn_and_is_greedy_at_temperature_0(tmp_path: Path) -> None:
