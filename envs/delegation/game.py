@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, cast
 
@@ -18,10 +19,11 @@ from turngym.envs.parsing.thinking import THINKING
 from turngym.envs.registration import env_refusal
 from turngym.envs.settings import worded
 from turngym.errors import ConfigError, nearest
+from turngym.options import OptionError, between
 from turngym.options import Options as BaseOptions
-from turngym.options import between
 from turngym.types import JSONValue
 
+_TAG = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]*")
 MAIN, SUB = "main", "sub"
 ASK, REPORT = "ask", "report"
 _VAULT = "turngym.envs.delegation.vault:Vault"
@@ -77,6 +79,14 @@ class Delegation(Game):
         """True if a sub-agent also reads what the environment showed last."""
         report_length: Annotated[int, between(1, 5000)] = 600
         """Characters that are read of a request or a report."""
+
+        def check(self) -> None:
+            for option in ("main_tools", "sub_tools"):
+                for tool in getattr(self, option).split():
+                    if not _TAG.fullmatch(tool) or tool in (ASK, REPORT):
+                        raise OptionError(option, f"must be tags other than {ASK} and {REPORT}, got {tool[:40]!r}.")
+            if both := {*self.main_tools.split()} & {*self.sub_tools.split()}:
+                raise OptionError("sub_tools", f"must differ from main_tools, got {min(both)!r} in both.")
 
     options: Options
 
@@ -297,9 +307,17 @@ class Delegation(Game):
             raise ValueError(f"the counts {numbers}")
         if numbers["active"] not in (0, numbers["used"]) or not isinstance(state["seen"], str):
             raise ValueError(f"the seat {numbers['active']} in the call {numbers['used']}")
-        if len(known) != self.num_seats or not all(isinstance(line, str) for lines in known for line in lines):
+        if numbers["active"] and numbers["turns"] >= self.options.call_turns:
+            raise ValueError(f"{numbers['turns']} actions in a call of {self.options.call_turns}")
+        are_lists = type(known) is list and all(type(lines) is list for lines in known)
+        if (
+            not are_lists
+            or len(known) != self.num_seats
+            or not all(isinstance(line, str) for each in known for line in each)
+        ):
             raise ValueError(f"the lines {known!s:.80}")
-        if not {*range(1, numbers["used"] + 1)}.issuperset(unanswered):
+        ended = {*range(1, numbers["used"] + 1)} - {numbers["active"]}
+        if len({*unanswered}) != len(unanswered) or not ended.issuperset(unanswered):
             raise ValueError(f"the calls without a report {unanswered!s:.80}")
         _, info = self.env.restore(json.dumps(state["env"]).encode())
         is_over, is_solved = state["is_over"], state["is_solved"]

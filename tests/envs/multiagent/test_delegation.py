@@ -132,6 +132,33 @@ def test_options_that_do_not_fit_are_refused() -> None:
     assert "not registered" in Delegation.refusal({"env": "os:path"})
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"main_tools": "<open>"}, "main_tools of .* must be tags other than ask and report, got '<open>'"),
+        ({"sub_tools": "ask"}, "sub_tools of .* got 'ask'"),
+        ({"main_tools": "open look", "sub_tools": "look"}, "must differ from main_tools, got 'look' in both"),
+    ],
+)
+def test_tools_that_would_bar_nothing_or_every_call_are_refused(options: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Delegation(**options)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"turns": 4}, {"turns": 99}, {"unanswered": [1]}, {"known": "abcde"}, {"known": ["ab"] * 5}],
+)
+def test_states_that_no_game_reaches_are_refused(changes: dict[str, object]) -> None:
+    table = vault()
+    say(table, "<ask>red a</ask>", "<look>red</look>")
+    state = table.game.state()
+    assert isinstance(state, dict)
+    table.game.load(state)
+    with pytest.raises(ValueError, match=r"actions in a call|the calls without|the lines"):
+        table.game.load({**state, **changes})
+
+
 # Self-play: links and faults.
 
 
