@@ -19,10 +19,12 @@ def package(row: list[str]) -> str:
     return found[1]
 
 
-def installed(name: str) -> set[str]:
-    """Return the versions of a package in the environments beside this one."""
-    folders = [*ROOT.glob(".venvs/*/lib/python*/site-packages"), *ROOT.glob(".venvs/*")]
-    paths = [str(folder) for folder in folders if folder.is_dir()]
+def installed(name: str, version: str) -> set[str]:
+    """Return the versions of a package in the environments beside this one whose requirements ask for a version."""
+    asks = re.compile(rf"(?m)^{re.escape(name)}(\[\w+\])?=={re.escape(version)}$")
+    files = ROOT.glob("tests/requirements/**/*.txt")
+    environments = {ROOT / ".venvs" / file.stem for file in files if asks.search(file.read_text("utf8"))}
+    paths = [str(each) for folder in environments for each in (folder, *folder.glob("lib/python*/site-packages"))]
     found = importlib.metadata.distributions(name=name, path=paths)
     return {distribution.version for distribution in found}
 
@@ -40,7 +42,7 @@ def test_the_test_of_a_row_exists() -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
 def test_the_version_of_a_row_is_the_installed_one(row: list[str]) -> None:
-    found = installed(package(row))
+    found = installed(package(row), row[1])
     if not found:
         pytest.skip(f"{package(row)} is in no environment here: run make test-integration")
     assert row[1] in found
