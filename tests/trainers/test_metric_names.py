@@ -16,6 +16,7 @@ from turngym.agents.models.loading import set_format
 from turngym.agents.models.rollout_servers.client import PolicyClient
 from turngym.agents.models.rollout_servers.config import ServedConfig
 from turngym.agents.models.rollout_servers.pool import ServerPool
+from turngym.agents.prompt_text import PromptConfig
 from turngym.trainers.algorithms import build
 from turngym.trainers.core.algorithm import Need
 from turngym.trainers.engine.learner import UpdateConfig
@@ -111,6 +112,8 @@ def test_every_documented_name_is_logged_by_one_of_these_runs(tmp_path: Path) ->
         TINY, env_options={}, envs=("turngym/NumberLine-v0", "turngym/GuessTheNumber-v0"), evaluation=evaluated
     )
     game = replace(TINY, env="turngym/KuhnPoker-v0", env_options={}, algorithm="grpo", evaluation=evaluated)
+    talk = PromptConfig(mode="conversation", instructions=False)
+    repeating = RolloutConfig(groups=1, group_size=2, temperature=0.1, max_new_tokens=16, draft_tokens=4, prompt=talk)
     runs = [
         replace(long, algorithm="ppo", algorithm_options=with_reference, evaluation=evaluated),
         replace(game, self_play=SelfPlayConfig(opponents=("past:1", "random"), matching="linear")),
@@ -118,6 +121,7 @@ def test_every_documented_name_is_logged_by_one_of_these_runs(tmp_path: Path) ->
         replace(mixed, algorithm="grpo"),
         replace(TINY, algorithm="grpo", update=UpdateConfig(old_logprobs="trainer")),
         replace(TINY, algorithm="grpo", rollout=replace(TINY.rollout, schedule="async")),
+        replace(TINY, algorithm="grpo", rollout=repeating),
     ]
     logged = names(record for number, run in enumerate(runs) for record in records(run, tmp_path / str(number)))
     logged |= names(records(replace(TINY, algorithm="grpo"), tmp_path / "float16", torch.float16))
