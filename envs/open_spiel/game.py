@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from turngym.envs.adapters.borrowed import import_package
-from turngym.envs.multiagent.game import Game
+from turngym.envs.multiagent.game import Game, InvalidAction
 from turngym.envs.open_spiel.trial import IS_TRIAL, try_setting
 from turngym.envs.settings import worded
 from turngym.envs.tablegames.reading import read_choice, simplified
@@ -210,7 +210,12 @@ class OpenSpiel(Game):
         for action in legal:
             short.setdefault(simplified(action), set()).add(action)
         clear = {words: next(iter(found)) for words, found in short.items() if words and len(found) == 1}
-        return read_choice(text, {**clear, **dict(zip(legal, legal, strict=True))})
+        named = read_choice(text, {**clear, **dict(zip(legal, legal, strict=True))})
+        alike = [each for each in short[simplified(named)] if each in text]  # bxc4 is a pawn's, Bxc4 a bishop's
+        written = [each for each in alike if not any(each in other for other in alike if other != each)]
+        if len(short[simplified(named)]) > 1 and len(written) != 1:
+            raise InvalidAction(f"Write one of {', '.join(sorted(short[simplified(named)]))} exactly.")
+        return written[0] if len(short[simplified(named)]) > 1 else named
 
     def commit(self, actions: Mapping[int, str]) -> Sequence[float]:
         """Apply the actions, and draw the outcomes of chance that follow."""

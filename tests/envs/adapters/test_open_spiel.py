@@ -148,6 +148,15 @@ def test_answers_are_read_as_they_are_written() -> None:
         game.read(white, "[Qh5]")
 
 
+def test_moves_that_differ_in_case_alone_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = make_game("turngym/Chess-v0")
+    (white,) = started(game).pending
+    monkeypatch.setattr(game, "legal_actions", lambda seat: ("bxc4", "Bxc4", "Kh1"))
+    assert [game.read(white, text) for text in ("[bxc4]", "[Bxc4]", "Bxc4!", "kh1")] == ["bxc4", "Bxc4", "Bxc4", "Kh1"]
+    with pytest.raises(InvalidAction, match="Write one of Bxc4, bxc4 exactly"):
+        game.read(white, "BXC4")
+
+
 def test_a_forfeit_loses_the_most_that_can_be_lost() -> None:
     table = started(made("kuhn_poker"), 0)
     for _ in range(2):
