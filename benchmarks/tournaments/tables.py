@@ -139,8 +139,8 @@ def _too_few_blocks(found: Mapping[str, Any]) -> Iterator[str]:
 def _faults(found: Mapping[str, Any]) -> Iterator[str]:
     if found["agent_errors"] or found["env_errors"]:
         yield (
-            f"games with a fault of a player: {found['agent_errors']}, of the rules: {found['env_errors']}; "
-            "they are counted, see status and fault in episodes.jsonl"
+            f"games with a fault of a player: {found['agent_errors']}, of the rules: {found['env_errors']}, those of "
+            "players against themselves included; they are counted, see status and fault in episodes.jsonl"
         )
         yield f"the first: {found['first_fault']}"
 

@@ -110,7 +110,7 @@ def _sound(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def _is_claim(submission: Submission, row: Mapping[str, Any]) -> bool:
-    return bool(row["success"]) or submission.config["suite"]["metric"] != "success"
+    return bool(row["success"] or row.get("outcomes")) or submission.config["suite"]["metric"] != "success"
 
 
 def _replayed(

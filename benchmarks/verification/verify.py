@@ -1,9 +1,9 @@
 """Verification of a submission folder: what ``turngym verify`` does.
 
 A submission is *self-reported* when its files agree with one another and with the suite, and *replayed* when besides
-all successes that it claims came out the same from their seeds and actions alone; *partly replayed* when only some of
-them were played again, drawn after it was made. What a
-replay cannot show is who chose the actions: only running the agent again shows that.
+all successes and outcomes that it claims came out the same from their seeds and actions alone; *partly replayed* when
+only some of them were played again, drawn after it was made. What a replay cannot show is who chose the actions: only
+running the agent again shows that.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Verification:
         episodes: Episodes in the folder.
         replayed: Episodes that were played again.
         seed: Seed of the replayed sample.
-        claims: Episodes that claim something: successes, or all of them where the score counts.
+        claims: Episodes that claim something: a success or an outcome, or all of them where the score counts.
         claims_replayed: Number of those that were replayed.
         not_recomputed: Published number -> why it was taken as it is: nothing but the submission stands behind it.
     """

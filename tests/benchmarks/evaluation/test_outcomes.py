@@ -13,7 +13,7 @@ from turngym.agents.recordings.submission import load_submission, read_submissio
 from turngym.benchmarks.cli.terminal.evaluation import results_tables
 from turngym.benchmarks.evaluation.evaluate import evaluate
 from turngym.benchmarks.verification.numbers import number_findings
-from turngym.benchmarks.verification.replay import replay_findings
+from turngym.benchmarks.verification.replay import _is_claim, replay_findings
 from turngym.columns import valid_columns
 from turngym.envs.own import find_spec
 from turngym.terminal.console import Console
@@ -64,6 +64,8 @@ def test_outcomes_are_averaged_printed_and_verified(tmp_path: Path) -> None:
     assert not list(replay_findings(env, rows[0]))
     forged = {**rows[0], "outcomes": {"injected": 1 - said[0]}}
     assert [each.name for each in replay_findings(env, forged)] == ["replay-success"]
+    failed = {**rows[0], "success": 0}
+    assert _is_claim(submission, failed) and not _is_claim(submission, {**failed, "outcomes": {}})
 
 
 def test_names_of_outcomes_are_printed_as_they_are_beside_rows_of_the_same_name(
