@@ -432,7 +432,7 @@ def _require_same(config: TrainConfig, stored: TrainConfig) -> None:
         name, asked, has = different
         raise ConfigError(
             f"--resume continues with the settings of the run, whose {name} is {has!r} and not {asked!r}: leave that "
-            "option out, or start a new run in another --run-dir."
+            "option out, or start a new run in another --run-dir, from this one's model with --model FOLDER/model."
         )
 
 
