@@ -1,4 +1,4 @@
-"""Systems of agents: a main agent that calls sub-agents, each with a context of its own.
+"""Systems of agents: a main agent that calls sub-agents, each with its own context.
 
 ``game`` seats them at a table around an environment with one agent; ``vault`` is a small environment for that, whose
 pages fill a context; ``players`` holds the player that both roles learn from.

@@ -1,4 +1,4 @@
-"""A system of agents: one works in an environment and calls sub-agents, each with a context of its own."""
+"""A system of agents: one works in an environment and calls sub-agents, each with its own context."""
 
 from __future__ import annotations
 

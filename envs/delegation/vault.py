@@ -41,7 +41,7 @@ class Vault(TextEnv[str]):
 
     class Options(TextEnv.Options):
         keys: Annotated[int, between(1, 6)] = 2
-        """Digits of the code, each on a page of its own."""
+        """Digits of the code, each on its own page."""
         pages: Annotated[int, between(1, len(TITLES))] = 4
         """Pages of the archive."""
         lines: Annotated[int, between(1, 26)] = 12
