@@ -77,7 +77,7 @@ def test_a_folder_that_asks_for_a_huge_network_takes_no_memory_and_weights_must_
         load_clicks(tmp_path)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2**18
     with torch.no_grad():
-        network.places += float("nan")
+        network.places.fill_(float("nan"))
     network.save(tmp_path)
     with pytest.raises(ConfigError, match="a weight is not finite"):
         load_clicks(tmp_path)
