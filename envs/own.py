@@ -15,6 +15,7 @@ from typing import Any
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
+from turngym.envs.registration import games, seat_id
 from turngym.errors import UnknownName
 from turngym.loading import Wanted, find_in, is_file, load_file, load_place, split_place
 from turngym.plugins import is_registered
@@ -83,6 +84,11 @@ def find_spec(name: str, others: Iterable[str] = (), kind: str = "environment") 
     if module is None or not hasattr(module, last):
         if module is not None and "/" not in last and last not in gymnasium.registry:
             find_in(module, place, last, ENVIRONMENT)
+        if last in games():
+            raise UnknownName(
+                f"{last} is a game for several seats and no {kind}: take {seat_id(last)}, one seat of it, or play it "
+                f"with `turngym tournament {last}` and `turngym train --game {last}`."
+            )
         if not is_registered(last):
             raise UnknownName(f"no {kind} named {last!r}. {nearest_env(last, others)}")
         return _portable(gymnasium.registry[last], place)
