@@ -211,11 +211,14 @@ class OpenSpiel(Game):
             short.setdefault(simplified(action), set()).add(action)
         clear = {words: next(iter(found)) for words, found in short.items() if words and len(found) == 1}
         named = read_choice(text, {**clear, **dict(zip(legal, legal, strict=True))})
-        alike = [each for each in short[simplified(named)] if each in text]  # bxc4 is a pawn's, Bxc4 a bishop's
-        written = [each for each in alike if not any(each in other for other in alike if other != each)]
-        if len(short[simplified(named)]) > 1 and len(written) != 1:
-            raise InvalidAction(f"Write one of {', '.join(sorted(short[simplified(named)]))} exactly.")
-        return written[0] if len(short[simplified(named)]) > 1 else named
+        alike = short[simplified(named)]  # bxc4 is a pawn's, Bxc4 a bishop's
+        if len(alike) == 1:
+            return named
+        found = [each for each in alike if each in text]
+        written = [each for each in found if not any(each in other for other in found if other != each)]
+        if len(written) != 1:
+            raise InvalidAction(f"Write one of {', '.join(sorted(alike))} exactly.")
+        return written[0]
 
     def commit(self, actions: Mapping[int, str]) -> Sequence[float]:
         """Apply the actions, and draw the outcomes of chance that follow."""

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 PAYS = 0.8
 """Accepted tokens a sequence for which a wider pass pays: one with 8 positions takes 1.7 to 1.9 times as long as one
 with a single position (SmolLM2-135M, float32, one core with AVX2)."""
-RECOVERY = 0.1
+TRUST, RECOVERY = 2.0, 0.1
+"""Drafted tokens that a new request is taken to accept, and what a pass without a draft adds up to that."""
 _LONGEST, _SHORTEST = 3, 2
 _POSITIONS = 16
 """Maximum positions of a pass, drafts included: above, a pass costs what its products cost, not what its weights do."""

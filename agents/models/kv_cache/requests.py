@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from turngym.agents.models.completion import Completion
+from turngym.agents.models.kv_cache.drafting import TRUST
 from turngym.agents.sampling import Sampling
 
 
@@ -71,7 +72,7 @@ class Running:
         self.logprobs: list[float] = []
         self.entropies: list[float] = []
         self.row = -1
-        self.trust = 2.0
+        self.trust = TRUST
         """Drafted tokens that are likely to be accepted: an average of the last drafts."""
 
     def tokens(self) -> NDArray[np.int64]:

@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 
 from turngym.agents.models.completion import Completion
 from turngym.agents.models.kv_cache.admission import Admission, Admitted
-from turngym.agents.models.kv_cache.drafting import PAYS, RECOVERY, draft, room
+from turngym.agents.models.kv_cache.drafting import PAYS, RECOVERY, TRUST, draft, room
 from turngym.agents.models.kv_cache.draws import Draws
 from turngym.agents.models.kv_cache.forward import Forward
 from turngym.agents.models.kv_cache.packed import PackedForward, packing_pays
@@ -254,7 +254,7 @@ class Sessions:
         if likely >= PAYS * len(requests):
             return found
         for request in requests:
-            request.trust += RECOVERY  # what failed is tried again later
+            request.trust = max(request.trust, min(request.trust + RECOVERY, TRUST))  # what failed is tried again later
         return {}
 
     def _check(self, requests: Sequence[Running], drafts: dict[int, list[int]]) -> None:
