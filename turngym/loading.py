@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from turngym.errors import BrokenCode, ConfigError, UnknownName, nearest
+from turngym.errors import BrokenCode, ConfigError, UnknownName, error_text, nearest
 from turngym.registry import Registry
 
 T = TypeVar("T")
@@ -271,6 +271,20 @@ def own_line(error: BaseException) -> str:
         return _line(error.filename, error.lineno or 0, error.text or "")
     frame = own_frame(error)
     return _line(frame.filename, frame.lineno or 0, frame.line or "") if frame else ""
+
+
+def raised_text(error: BaseException) -> str:
+    """Return what was raised and, for code of a user, where: the file's name and the line; never raises.
+
+    >>> raised_text(ValueError("no such door"))
+    'ValueError: no such door'
+    """
+    try:
+        frame = own_frame(error)
+    except Exception:  # user code: the exception is foreign too
+        frame = None
+    place = f" ({Path(frame.filename).name}, line {frame.lineno})" if frame else ""
+    return f"{error_text(error)}{place}"
 
 
 def own_frame(error: BaseException) -> traceback.FrameSummary | None:

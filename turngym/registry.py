@@ -7,6 +7,7 @@ import pkgutil
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from turngym.errors import ConfigError, MissingExtra, UnknownName, nearest
@@ -29,9 +30,13 @@ class Registry(Mapping[str, T], Generic[T]):
         kind: Singular noun used in error messages, e.g. ``"algorithm"``.
         package: Dotted package whose modules register themselves when imported.
         extra: The extra of turngym that installs what the package's modules need.
+        settings: Names that are no component of their own, in lower case -> how to write them.
     """
 
-    def __init__(self, kind: str, package: str, extra: str = "all") -> None:
+    def __init__(
+        self, kind: str, package: str, extra: str = "all", settings: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        self._settings = settings
         self.kind = kind
         self.package = package
         self.extra = extra
@@ -146,7 +151,9 @@ class Registry(Mapping[str, T], Generic[T]):
                 f"{self.kind} {name!r} needs the package {self._missing[name]}, which is not installed: "
                 f'pip install "turngym[{self.extra}]".'
             )
-        raise UnknownName(f"no {self.kind} named {name!r}. {nearest(name, {*self._items, *self._missing})}")
+        written = self._settings.get(name.lower().replace("-", "_"))
+        hint = f"Write {written!r}." if written else nearest(name, {*self._items, *self._missing})
+        raise UnknownName(f"no {self.kind} named {name!r}. {hint}")
 
     def missing(self) -> dict[str, str]:
         """Return module -> absent package, for the modules that could not be imported."""

@@ -23,6 +23,7 @@ from turngym.benchmarks.tournaments.results import ANCHOR_ELO, PRIOR, results, u
 from turngym.benchmarks.tournaments.seats import RULES, LiveGame, Roster
 from turngym.envs.multiagent.table import Table
 from turngym.errors import ConfigError, PromptTooLong, ServerDown, UnknownName, nearest
+from turngym.loading import raised_text
 from turngym.types import StrPath
 
 _TRIES = 2
@@ -174,7 +175,7 @@ class _Hall:
             self._tries[match.key] = tries + 1
             self._begin(match)
             return
-        self._record(match, broken(match, _teams(match, self._plan), repr(error)))
+        self._record(match, broken(match, _teams(match, self._plan), raised_text(error)))
 
     def _finish(self, game: LiveGame) -> None:
         game.end()

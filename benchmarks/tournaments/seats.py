@@ -21,7 +21,7 @@ from turngym.envs.multiagent.players import PLAYERS, Player, make_player
 from turngym.envs.multiagent.records import transcript_sha256
 from turngym.envs.multiagent.table import Table
 from turngym.errors import ConfigError, PromptTooLong
-from turngym.loading import is_own, load_place, split_place
+from turngym.loading import is_own, load_place, raised_text, split_place
 from turngym.seeding import stream
 
 _TRIES = 2  # a player that raises is asked once more
@@ -184,7 +184,7 @@ class LiveGame:
         self.usage[seat].faults += 1
         self.usage[seat].too_long += isinstance(problem, PromptTooLong)
         name = self.match.players[seat]
-        self.fault = self.fault or f"{name} at seat {seat}: {problem!r}"[:_LONGEST_MESSAGE]
+        self.fault = self.fault or f"{name} at seat {seat}: {raised_text(problem)}"[:_LONGEST_MESSAGE]
 
     def asked_agents(self) -> Iterator[tuple[int, SeatPlayer, Request]]:
         """Let all other players answer, then yield the seats of agents that the game waits for; none at its end."""

@@ -14,6 +14,7 @@ import numpy as np
 from turngym.envs.multiagent.players import Player
 from turngym.envs.multiagent.table import Answer, SeatView, Table, are_rewards
 from turngym.errors import ConfigError, TurngymError
+from turngym.loading import raised_text
 from turngym.seeding import restart
 from turngym.types import JSONValue
 
@@ -135,7 +136,7 @@ class HostedTable:
 
     def _raised(self, seat: int, player: Player, error: Exception) -> str:
         game = self.table.game
-        return f"the player {player.name!r} at {game.seats[seat]} of {game.name} raised {error!r}."
+        return f"the player {player.name!r} at {game.seats[seat]} of {game.name} raised {raised_text(error)}."
 
     def answer(self, seat: int, text: str) -> Answer:
         """Take a text and add up every seat's rewards for it."""

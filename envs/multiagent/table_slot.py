@@ -13,6 +13,7 @@ from turngym.envs.multiagent.requests import RequestBook
 from turngym.envs.multiagent.seating import Seating
 from turngym.envs.multiagent.table import SeatRequest, Table
 from turngym.errors import ConfigError
+from turngym.loading import raised_text
 from turngym.seeding import stream_seed
 from turngym.types import Info, JSONValue
 
@@ -96,7 +97,7 @@ class TableSlot:
             self.is_playing = False
             raise
         except Exception as error:  # game code: anything may be raised
-            self._fail("env_error", repr(error))
+            self._fail("env_error", raised_text(error))
             return
         self.is_playing = False  # the seating is user code and may raise
         self.policies, players = self._seating.at(game, self.index, self.roles)
@@ -121,7 +122,7 @@ class TableSlot:
         except PlayerError as error:
             self._fail("agent_error", str(error), error.seat)
         except Exception as error:  # game code: anything may be raised
-            self._fail("env_error", repr(error))
+            self._fail("env_error", raised_text(error))
 
     def take(self, request: SeatRequest, text: str | None) -> tuple[bool, str]:
         """Take an external answer; None if it did not come in time. Call :meth:`play_on` next.
@@ -135,8 +136,8 @@ class TableSlot:
             answer = self.hosted.expire(seat) if text is None else self.hosted.answer(seat, text)
         except Exception as error:  # game code: anything may be raised
             self._open[seat] = _OpenStep(request, text or "", None, False, "")
-            self._fail("env_error", repr(error))
-            return False, f"the rules raised {error!r}"
+            self._fail("env_error", raised_text(error))
+            return False, f"the rules raised {raised_text(error)}"
         self._turns[seat] += 1
         self._open[seat] = _OpenStep(request, text or "", answer.action, answer.is_valid, answer.reason)
         return answer.is_valid, answer.reason

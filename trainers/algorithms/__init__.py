@@ -16,7 +16,15 @@ from turngym.registry import Registry
 if TYPE_CHECKING:
     from turngym.trainers.core.algorithm import Algorithm
 
-ALGORITHMS: Registry[type[Algorithm[Any]]] = Registry("algorithm", "turngym.trainers.algorithms", extra="train")
+PUBLISHED = {
+    "asymre": "--algorithm opmd --opmd.shift -0.1",
+    "flow_grpo": "--algorithm dr_mas --dr_mas.by role --dr_mas.over rows",
+    "matpo": "--algorithm m_grpo --m_grpo.calls root",
+}
+"""Published methods that are settings of others."""
+ALGORITHMS: Registry[type[Algorithm[Any]]] = Registry(
+    "algorithm", "turngym.trainers.algorithms", extra="train", settings=PUBLISHED
+)
 LEARNERS: Registry[type[Algorithm[Any]]] = Registry("algorithm", "turngym.trainers.learners", extra="train")
 """Methods with a learner of their own, whose updates are no loss over the sampled tokens."""
 _DEFAULT_BASE = "ppo"

@@ -92,7 +92,8 @@ def test_broken_rules_end_the_game_at_their_table_and_nowhere_else(where: str) -
             assert record.transcript_sha256 == expected[record.table].transcript_sha256
         else:
             assert (record.status, record.fault_seat) == ("env_error", -1)
-            assert record.fault == f"RuntimeError('broken {where}')" and record.transcript_sha256 == ""
+            assert record.fault == f"RuntimeError: broken {where} (test_table_faults.py, line 25)"
+            assert record.transcript_sha256 == ""
             assert record.seed == expected[record.table].seed and record.policies == ("a", "a", "a")
     steps = vector.drain()
     assert any(step.truncated for step in steps)
@@ -116,16 +117,24 @@ def test_rules_that_cannot_begin_are_recorded_once_per_call() -> None:
     vector.reset(seed=0)
     assert vector.pending() == [] and vector.stats()["env_error"] == 2
     assert vector.pending() == [] and vector.stats()["env_error"] == 4
-    assert {record.fault for record in vector.drain_episodes()} == {"RuntimeError('broken begin')"}
+    assert {record.fault for record in vector.drain_episodes()} == {
+        "RuntimeError: broken begin (test_table_faults.py, line 46)"
+    }
 
 
 @pytest.mark.parametrize(
     ("player", "message"),
     [
-        (Rude(ValueError("no idea")), "the player 'Rude' at player_1 of coins raised ValueError('no idea')."),
+        (
+            Rude(ValueError("no")),
+            "the player 'Rude' at player_1 of coins raised ValueError: no (test_table_faults.py, line 63).",
+        ),
         (Rude(None), "the player 'Rude' answered with NoneType instead of a text."),
         (Rude(b"heads"), "the player 'Rude' answered with bytes instead of a text."),
-        (CannotBegin(0), "the player 'CannotBegin' at player_1 of coins raised OSError('no model')."),
+        (
+            CannotBegin(0),
+            "the player 'CannotBegin' at player_1 of coins raised OSError: no model (test_table_faults.py, line 69).",
+        ),
     ],
 )
 def test_a_broken_player_ends_the_game_at_its_table_and_is_named(player: Player, message: str) -> None:

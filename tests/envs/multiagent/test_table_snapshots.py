@@ -125,7 +125,9 @@ def coins_with(player: Callable[[Game], Player] | str) -> TableVector:
 def test_a_player_that_cannot_remember_leaves_no_half_restored_game() -> None:
     vector = coins_with(lambda game: Forgetful())
     snapshot = vector.snapshot(0)
-    with pytest.raises(PlayerError, match=r"'Forgetful' at player_2 of coins raised KeyError\('lost'\)"):
+    with pytest.raises(
+        PlayerError, match=r"'Forgetful' at player_2 of coins raised KeyError: 'lost' \(test_table_snapshots"
+    ):
         vector.restore(0, snapshot)
     assert {request.table for request in vector.pending()} == {1}
     vector.begin(0, seed=7)

@@ -3,6 +3,7 @@
 import ast
 import dataclasses
 import inspect
+import shlex
 import subprocess
 import sys
 import textwrap
@@ -10,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from turngym.benchmarks.cli.train import parse_train
 from turngym.errors import ConfigError, UnknownName
-from turngym.trainers.algorithms import ALGORITHMS, build, check_group_size, parts
+from turngym.trainers.algorithms import ALGORITHMS, PUBLISHED, build, check_group_size, parts
 from turngym.trainers.algorithms.base.clipped import ClippedConfig
 from turngym.trainers.algorithms.base.modifier import Modifier, logged
 from turngym.trainers.algorithms.epo import EPO, EPOConfig
@@ -68,6 +70,7 @@ def test_a_modifier_alone_stands_on_ppo() -> None:
         ("epo+grpo", ConfigError, r"'epo\+grpo' has the method 'grpo' after a '\+'"),
         ("grpo+epo+epo", ConfigError, r"'grpo\+epo\+epo' names a part twice"),
         ("", UnknownName, r"no algorithm named ''. Known: "),
+        ("MATPO", UnknownName, r"no algorithm named 'MATPO'. Write '--algorithm m_grpo --m_grpo.calls root'\."),
     ],
 )
 def test_a_wrong_name_is_answered_with_the_way_out(name: str, error: type[Exception], message: str) -> None:
@@ -242,3 +245,9 @@ def test_metrics_are_found_whatever_the_trainer_puts_before_them() -> None:
     assert logged({"loss/clip_fraction": 0.1}, "clip_fraction") == 0.1
     assert logged({"clip_fraction": 0.1}, "clip_fraction") == 0.1
     assert logged({"loss/clip_fraction_lower": 0.1}, "clip_fraction") is None
+
+
+def test_published_methods_that_are_settings_can_be_written_so() -> None:
+    for written in PUBLISHED.values():
+        config, _, _ = parse_train(shlex.split(written))
+        assert build(config.algorithm, config.algorithm_options)
