@@ -31,7 +31,7 @@ def gateway_of(model: str, server: dict[str, Any] | None = None, **options: Any)
         raise ConfigError(f"{model} is no language model in this process: pass hf:PATH_OR_NAME or vllm:PATH_OR_NAME.")
     generate = agent.generate
     if isinstance(generate, Sampler):
-        generate = Sampler(generate.model, appends=True)  # requests of agents append to one another
+        generate = generate.appending()  # requests of agents append to one another
     return Gateway(agent.model, generate, context=agent.context, prompt=agent.prompt, **options)
 
 

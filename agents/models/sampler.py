@@ -17,6 +17,7 @@ from turngym.agents.models.kv_cache.requests import CacheCounts
 from turngym.agents.models.kv_cache.sessions import Sessions
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.sampling import Sampling
+from turngym.errors import ConfigError
 
 _MOST_WORDS = 1024
 _MEMORY_SHARE = 4
@@ -56,21 +57,40 @@ class Sampler:
     Args:
         model: The model.
         cache_tokens: Size of the KV cache in tokens; 0 uses :func:`automatic_budget`.
+        draft_tokens: Maximum number of tokens that are copied from earlier text as a draft and checked in one pass.
         appends: Whether a prompt starts with the one before it, so that a memo would compute every turn again.
-        draft_tokens: Maximum number of tokens that are copied from earlier text as a draft and checked in one pass,
-            where keys and values are kept.
+
+    Raises:
+        ConfigError: Tokens are to be drafted, and keys and values are not kept, or a GPU runs decode steps as CUDA
+            graphs.
     """
 
     def __init__(
-        self, model: LanguageModel, cache_tokens: int = 0, appends: bool = False, draft_tokens: int = 0
+        self, model: LanguageModel, cache_tokens: int = 0, draft_tokens: int = 0, *, appends: bool = False
     ) -> None:
         self.model = model
+        self._given = cache_tokens, draft_tokens
         self._counts = CacheCounts()
         self._memo = Memo() if memo_pays(model.network) and not appends else None
         self._sessions = None
         if self._memo is None and can_be_kept(model.network):
             budget = cache_tokens or automatic_budget(model.network)
             self._sessions = Sessions(model.network, model.stop_ids, budget, draft_tokens=draft_tokens)
+        elif draft_tokens and self._memo is not None:
+            raise ConfigError(
+                f"draft_tokens is {draft_tokens}, and nothing is drafted for the model {model.name}: with a vocabulary "
+                f"of at most {_MOST_WORDS} tokens, distributions of whole prompts are kept instead of keys and values. "
+                "Leave it out, or let prompts append to one another (prompt.mode conversation)."
+            )
+        elif draft_tokens:
+            raise ConfigError(
+                f"draft_tokens is {draft_tokens}, and nothing is drafted for the model {model.name}: its layers do not "
+                "keep keys and values in a way that can be cut. Leave it out."
+            )
+
+    def appending(self) -> Sampler:
+        """Return a sampler with the same settings for prompts that append to one another."""
+        return Sampler(self.model, *self._given, appends=True)
 
     @property
     def counts(self) -> CacheCounts:

@@ -22,11 +22,18 @@ _SAMPLING = ("cache_tokens", "draft_tokens")
 
 
 def transformers_agent(model: LanguageModel, settings: AgentSettings, iteration: int = 0) -> ModelAgent:
-    """Return an agent that plays with a model that is already loaded."""
+    """Return an agent that plays with a model that is already loaded.
+
+    Raises:
+        ConfigError: Tokens are to be drafted, and the model cannot.
+    """
     from turngym.agents.models.agent import ModelAgent
     from turngym.agents.models.sampler import Sampler
 
+    cache, drafts = (int(settings.server.get(name, 0)) for name in _SAMPLING)
     if model.pictures is not None:
+        if drafts:
+            raise ConfigError(f"draft_tokens is {drafts}, and nothing is drafted for models with images. Leave it out.")
         from turngym.agents.models.vision.agent import VisionAgent  # imported only for models that see
 
         return VisionAgent(
@@ -40,9 +47,8 @@ def transformers_agent(model: LanguageModel, settings: AgentSettings, iteration:
         )
 
     prompt = PromptConfig.build("the prompt", settings.prompt)
-    cache, drafts = (int(settings.server.get(name, 0)) for name in _SAMPLING)
     appends = prompt.mode == "conversation"
-    generate = model.generate or Sampler(model, cache, appends, drafts)
+    generate = model.generate or Sampler(model, cache, drafts, appends=appends)
     return ModelAgent(
         model,
         generate,

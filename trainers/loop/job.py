@@ -34,6 +34,7 @@ from turngym.trainers.loop.setup import (
     check_template,
     chosen_sampler,
     initial_model,
+    require_drafts,
     require_own_sampler,
     require_packages,
     stays_on_cpu,
@@ -191,6 +192,7 @@ class _Job:
 
     def run(self, algorithm: Any, resume: bool) -> JobResult:
         model = self.warm_start()
+        require_drafts(self.config, model)
         for warning in (preset_warning(self.config, model.network.num_parameters()), self.task.warning(algorithm)):
             if warning:
                 self.console.print(f"warning: {warning}", markup=False, soft_wrap=True)
@@ -291,6 +293,7 @@ class _Job:
             return
         device = rank_device(self.config.device, self.ranks)
         model = initial_model(replace(self.config, device=device), self.task.texts, self.warms_up)
+        require_drafts(self.config, model)
         if self.warms_up:
             self.warm_up(model)
         model.save(target)

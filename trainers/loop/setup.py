@@ -274,6 +274,17 @@ def policy_agent(
     return transformers_agent(model, config.agent_settings(temperature), iteration)
 
 
+def require_drafts(config: TrainConfig, model: LanguageModel) -> None:
+    """Raise if tokens of replies are to be drafted, and the model's sampler does not, before anything is trained.
+
+    Raises:
+        ConfigError: It does not.
+    """
+    for member in config.members:
+        if member.config.rollout.draft_tokens:
+            policy_agent(member.config, model)
+
+
 def iteration_specs(config: TrainConfig, iteration: int, attempt: int = 0) -> Sequence[EpisodeSpec]:
     """Return the episodes of one iteration: ``groups`` fresh seeds, each ``group_size`` times."""
     shape = config.rollout.groups, config.rollout.group_size

@@ -329,7 +329,7 @@ def programs_of(agent: Agent, config: ProgramConfig) -> AbstractContextManager[P
         )
     generate = agent.generate
     if isinstance(generate, Sampler):
-        generate = Sampler(generate.model, appends=True)  # requests of agents append to one another
+        generate = generate.appending()  # requests of agents append to one another
     gateway = Gateway(
         agent.model,
         generate,

@@ -39,7 +39,10 @@ class Sessions:
         budget: Capacity of the cache in tokens.
         max_rows: Completions that are sampled together.
         draft_tokens: Maximum number of tokens that are drafted for a completion and checked in one pass; 0 drafts none.
-            See :func:`~turngym.agents.models.kv_cache.drafting.draft`. CUDA graphs of one token have none.
+            See :func:`~turngym.agents.models.kv_cache.drafting.draft`.
+
+    Raises:
+        ConfigError: Tokens are to be drafted where decode steps are CUDA graphs of one token.
     """
 
     def __init__(
@@ -55,6 +58,11 @@ class Sessions:
         self.max_rows = max_rows
         self.draft_tokens = draft_tokens
         is_packed = packing_pays(network)
+        if draft_tokens and is_packed:
+            raise ConfigError(
+                f"draft_tokens is {draft_tokens}, and nothing is drafted for {network.dtype} weights on a GPU: their "
+                "decode steps are CUDA graphs of one token. Leave it out."
+            )
         self.store = Store(int(network.config.num_hidden_layers), budget, is_packed)
         self._admission = Admission(self.store)
         kind = PackedForward if is_packed else Forward

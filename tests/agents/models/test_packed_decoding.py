@@ -12,6 +12,7 @@ from torch import Tensor
 from turngym.agents.models.kv_cache import Sessions, packed, sessions
 from turngym.agents.models.kv_cache.packed import PackedForward
 from turngym.agents.sampling import Sampling
+from turngym.errors import ConfigError
 
 
 def attention_of_each(
@@ -56,6 +57,11 @@ def test_conversations_of_different_lengths(make: Any, temperature: float) -> No
         assert gap(network, said, found, temperature or 1.0) < 5e-6
         said = [[*ids, *each.ids, *numbers(rng, 1, 9)] for ids, each in zip(said, found, strict=True)]
     assert kept.counts.evictions == 0 and kept.counts.reused > 0
+
+
+def test_graphs_of_one_token_refuse_drafts() -> None:
+    with pytest.raises(ConfigError, match=r"draft_tokens is 8, .* torch.float32 weights on a GPU: .* Leave it out"):
+        Sessions(qwen(), frozenset(), 10**6, draft_tokens=8)
 
 
 def test_the_tokens_are_those_of_padded_passes(monkeypatch: pytest.MonkeyPatch) -> None:

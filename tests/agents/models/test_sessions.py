@@ -336,6 +336,23 @@ def test_prompts_that_are_appended_to_keep_keys_and_values_whatever_the_vocabula
     assert sampler.counts == CacheCounts(prefilled=5, reused=4)
 
 
+def test_drafts_are_refused_where_none_are_made() -> None:
+    sliding = LanguageModel(
+        MistralForCausalLM(MistralConfig(**{**SHAPE, "vocab_size": 2000}, sliding_window=8)),
+        small_model().tokenizer,
+        "sliding",
+    )
+    with pytest.raises(ConfigError, match=r"draft_tokens is 4, .* the model sliding: its layers .* Leave it out"):
+        Sampler(sliding, draft_tokens=4)
+    drafts = {"draft_tokens": 4}
+    with pytest.raises(ConfigError, match=r"draft_tokens is 4, .* distributions of whole prompts .*mode conversation"):
+        transformers_agent(small_model(), AgentSettings(server=drafts))
+    sampler = transformers_agent(small_model(), AgentSettings(server=drafts, prompt={"mode": "conversation"})).generate
+    assert isinstance(sampler, Sampler)
+    again = sampler.appending()._sessions
+    assert again is not None and again.draft_tokens == 4, "agent programs draft as well"
+
+
 def test_the_automatic_budget_is_a_share_of_memory() -> None:
     small, large = qwen(), qwen(num_hidden_layers=6)
     assert bytes_per_token(small) == 2 * 3 * 2 * 8 * 4

@@ -227,6 +227,8 @@ def test_wrong_settings_fail_before_anything_is_written(tmp_path: Path) -> None:
         train(replace(SMALL, env="turngym/Sokobann-v0"), tmp_path / "c")
     with pytest.raises(ConfigError, match="max_turns"):
         train(replace(SMALL, env_options={"max_turns": 0}), tmp_path / "d")
+    with pytest.raises(ConfigError, match="draft_tokens is 4, and nothing is drafted for the model embedded"):
+        train(replace(SMALL, rollout=RolloutConfig(draft_tokens=4)), tmp_path / "e")
     assert not list(tmp_path.iterdir())
 
 
