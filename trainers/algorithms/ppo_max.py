@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 from turngym.agents.trajectory import Trajectory
+from turngym.lazy import torch
 from turngym.trainers.algorithms import ALGORITHMS
 from turngym.trainers.algorithms.base.clipped import within
 from turngym.trainers.algorithms.ppo import PPO, PPOConfig
@@ -60,10 +61,10 @@ class Moments(NamedTuple):
         if not values:
             return self
         count = self.number + len(values)
-        mean = math.fsum(values) / len(values)
+        mean = math.fsum(value / len(values) for value in values)
         gap = mean - self.mean
-        squares = math.fsum((value - mean) ** 2 for value in values)
-        between = gap**2 * self.number * len(values) / count
+        squares = math.fsum((value - mean) * (value - mean) for value in values)
+        between = gap * gap * self.number * len(values) / count
         return Moments(count, self.mean + gap * len(values) / count, self.squares + squares + between)
 
     @property
@@ -85,10 +86,14 @@ class PPOMax(PPO):
         self.moments = Moments()
 
     def credit(self, table: TurnTable) -> Credit:
-        """Assign credit as PPO does, from scaled rewards."""
+        """Assign credit as PPO does, from scaled rewards; none where the square of a return overflows."""
         moments, limit = self.moments.after(table.episode_return().tolist()), self.config.reward_clip
-        scaled = (table.reward / moments.deviation).clamp(-limit, limit)
-        credit = super().credit(replace(table, reward=scaled))
+        if not math.isfinite(moments.squares):
+            credit, moments = super().credit(replace(table, reward=torch.zeros_like(table.reward))), self.moments
+            credit = replace(credit, advantages=torch.zeros_like(credit.advantages), returns=table.token_value)
+        else:
+            scaled = (table.reward / moments.deviation).clamp(-limit, limit)
+            credit = super().credit(replace(table, reward=scaled))
         metrics = {**credit.metrics, "reward_deviation": moments.deviation}
         return replace(credit, metrics=metrics, state={**credit.state, "moments": moments})
 

@@ -38,7 +38,7 @@ class Moments(NamedTuple):
         return math.sqrt(max(self.square_sum / self.weight - self.mean**2, _SMALLEST_VARIANCE))
 
     def updated(self, values: Float[Tensor, "item"], *, decay: float) -> Moments:
-        """Return the moments updated with a batch of numbers.
+        """Return the moments updated with a batch of numbers; the same ones where a square overflows.
 
         >>> from torch import tensor
         >>> Moments().updated(tensor([1.0, 3.0]), decay=0.9).mean
@@ -48,6 +48,8 @@ class Moments(NamedTuple):
             return self
         fresh = 1 - decay
         mean, square = float(values.mean()), float((values**2).mean())
+        if not math.isfinite(square):
+            return self
         return Moments(
             decay * self.mean_sum + fresh * mean,
             decay * self.square_sum + fresh * square,

@@ -223,6 +223,16 @@ def test_credit_is_finite_and_covers_the_tokens_of_every_shape_of_batch(variant:
             assert bool(credit.returns.isnan().any()) <= partly, shape
 
 
+@pytest.mark.parametrize("variant", ["gbpo", "m_grpo", "mappo", "ppo_max", "riskpo"])
+def test_a_return_whose_square_overflows_leaves_credit_and_state_finite(variant: str) -> None:
+    algorithm, table = made(variant), table_of()
+    credit = algorithm.credit(replace(table, reward=table.reward.index_fill(0, torch.tensor([0]), 1e200)))
+    assert bool(torch.isfinite(credit.advantages).all())
+    algorithm.update_state([], credit)
+    json.dumps(algorithm.state(), allow_nan=False)
+    assert bool(algorithm.credit(table).advantages.any())
+
+
 @LOSSES
 def test_a_batch_without_tokens_has_a_differentiable_zero_loss(variant: str) -> None:
     algorithm = made(variant)

@@ -106,6 +106,8 @@ def test_ppo_max_divides_rewards_by_the_deviation_of_all_returns_so_far() -> Non
     assert credited(1, 3) == pytest.approx([1 / 2**0.5, 2])
     assert credited(2, 2, 7) == pytest.approx([2 / 2.345208, 2 / 2.345208, 2], abs=1e-6)
     assert method.state() == {"moments": [5, 3, 22]}
+    assert credited(1e200, 2) == credited(1.7e308, -1.7e308) == [0, 0]  # nothing to learn, now or later
+    assert method.state() == {"moments": [5, 3, 22]}
 
 
 def test_rloo_with_the_divergence_in_its_reward_has_the_coefficients_of_copg() -> None:

@@ -285,7 +285,12 @@ CASES: dict[str, Case] = {
     "riskpo": Case(
         "biased",
         (Step("only the lower part of the distribution of returns counts", rules=("is_binary",)), LENGTH),
-        note="The objective of the method is a mean of the lower part of a bundle's scores.",
+        in_limit={"bundle": 1},
+        note=(
+            "The objective of the method is a mean of the lower part of a bundle's scores. The large batch has bundles "
+            "of one group: it lists every group in order, and bundles of neighbours, which share episodes, have a bias "
+            "(.08) that bundles of independent groups do not have."
+        ),
     ),
     "rloo": Case("vanishing", (LENGTH,)),
     "s_ppo": Case("unbiased", base="ppo", note="The first update of a batch is never clipped."),

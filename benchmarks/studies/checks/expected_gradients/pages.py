@@ -79,7 +79,7 @@ def section(found: Mapping[str, Any]) -> str:
     )
     lines = [_filled(text), "", *_head("", has_limit=True), _row("defaults", found["defaults"])]
     lines += [_row(f"then without: {each['reason']} ({each['without']})", each) for each in found["steps"]]
-    return "\n".join([*lines, *(["", found["note"]] if found["note"] else [])]) + "\n"
+    return "\n".join([*lines, *(["", _filled(found["note"])] if found["note"] else [])]) + "\n"
 
 
 def _filled(text: str) -> str:
