@@ -15,6 +15,12 @@ SPECS: dict[str, Spec] = {
         "BabyAI's last level in words: missions of several parts in nine rooms, with locked doors and obstacles.",
         "babyai",
     ),
+    "turngym/Crafter-v0": Spec(
+        "turngym.envs.textworlds.crafter:Crafter",
+        {},
+        "Survive, gather and build in the worlds of Crafter, in words: 22 achievements.",
+        "crafter",
+    ),
     "turngym/Jericho-v0": Spec(
         "turngym.envs.textworlds.jericho:Jericho",
         {},

@@ -25,8 +25,20 @@ SLOW = (
 )
 """Worlds that need seconds to start, which the study plays."""
 ADAPTERS = (
-    *("AgentDojo", "BFCL", "BabyAI", "BrowserGym", "Desktop", "GEM", "Gymnasium", "Harbor", "Jericho", "OpenEnv"),
-    *("Chess", "OpenSpiel", "Othello", "PettingZoo", "ReasoningGym", "TextArena"),
+    *(
+        "AgentDojo",
+        "BFCL",
+        "BabyAI",
+        "BrowserGym",
+        "Crafter",
+        "Desktop",
+        "GEM",
+        "Gymnasium",
+        "Harbor",
+        "Jericho",
+        "OpenEnv",
+    ),
+    *("Chess", "OpenEnv", "OpenSpiel", "Othello", "PettingZoo", "ReasoningGym", "TextArena"),
 )
 IDS = sorted(
     env_id

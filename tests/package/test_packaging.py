@@ -44,6 +44,7 @@ EXTRAS: dict[str, str] = {
     "textarena": "play turngym/TextArena-v0 --agent random --option game=Wordle-v0",
     "reasoning": "play turngym/ReasoningGym-v0 --agent random",
     "agentdojo": "play turngym/AgentDojo-v0 --agent expert",
+    "crafter": "play turngym/Crafter-v0 --agent random",
     "bfcl": "play turngym/BFCL-v0 --agent expert",
     "openspiel": "play turngym/OpenSpielSeat-v0 --agent random",
     "browsergym": "play turngym/BrowserGym-v0 --agent random --option task=miniwob.click-test",
