@@ -116,6 +116,15 @@ class Entry:
         """Return the mean of a metric with equal weights, over all environments or some."""
         return equal_weight_mean(list(self.estimates(metric, labels).values()))
 
+    @property
+    def outcomes(self) -> dict[str, Estimate]:
+        """Outcomes that environments declare, by name: means with equal weights over the environments that have it."""
+        names = dict.fromkeys(name for result in self.results.values() for name in result.outcomes)
+        told = self.results.values()
+        return {
+            name: equal_weight_mean([each.outcomes[name] for each in told if name in each.outcomes]) for name in names
+        }
+
 
 @dataclass(frozen=True)
 class LeftOut:

@@ -274,7 +274,7 @@ def _group_json(group: Group) -> dict[str, Any]:
 
 
 def _entry_json(group: Group, entry: Entry, ranks: Ranks | None) -> dict[str, Any]:
-    mean = group.normalised_mean(entry)
+    mean, outcomes = group.normalised_mean(entry), entry.outcomes
     families = {family: _json(entry.mean_of(group.metric, labels)) for family, labels in group.families.items()}
     return {
         "folder": str(entry.folder),
@@ -290,6 +290,7 @@ def _entry_json(group: Group, entry: Entry, ranks: Ranks | None) -> dict[str, An
         "success": _json(entry.mean_of("success")),
         "turns": _json(entry.mean_of("turns")),
         **{name: _json(estimate) for name, estimate in entry.repeated.items()},
+        **({"outcomes": {name: _json(estimate) for name, estimate in outcomes.items()}} if outcomes else {}),
         "invalid_actions": _finite(entry.invalid_actions),
         "faults": entry.faults,
         **({"context": entry.context} if entry.context else {}),

@@ -41,6 +41,7 @@ def _evaluation_page(entry: Entry) -> str:
         is_complete=entry.is_complete,
         table=_environments_table(group, entry),
         families=_families(group, entry),
+        outcomes=_outcomes_table(entry),
         about=about(group, entry, "about"),
         rules=group.protocol,
         faults=[each for each in entry.submission.episodes if each["fault"]],
@@ -107,6 +108,32 @@ def _environments_table(group: Group, entry: Entry) -> Table:
         lines.append(Line(f"e{place}", cells, label))
     caption = f"{counted(len(lines), 'environment')}, {counted(entry.episodes, 'episode')}. Lines are 95 % intervals."
     return Table(caption, columns, lines)
+
+
+def _outcomes_table(entry: Entry) -> Table | None:
+    """Return a row for each outcome of each environment; None if environments declare none."""
+    told = [(label, name, each) for label, found in entry.results.items() for name, each in found.outcomes.items()]
+    if not told:
+        return None
+    axis = axis_around([each for *_, each in told], 0, 1)
+    columns = [
+        Column("environment", "ascending", is_number=False),
+        Column("outcome", "ascending", is_number=False),
+        Column("mean", is_number=False),
+    ]
+    lines = [
+        Line(
+            f"o{place}",
+            [
+                Cell(label.removeprefix("turngym/"), label.lower(), "who"),
+                Cell(name, name.lower()),
+                estimate_cell(estimate, axis, 1, 3),
+            ],
+            label,
+        )
+        for place, (label, name, estimate) in enumerate(told)
+    ]
+    return Table("Means over episodes at their ends, as the environments define them.", columns, lines)
 
 
 def _other_numbers(entry: Entry) -> dict[str, dict[str, tuple[float, int]]]:

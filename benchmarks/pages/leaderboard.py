@@ -36,6 +36,8 @@ STATUS = {
     f"names are, and these are not known: {', '.join(UNKNOWN_OF_LOGS)}",
 }
 _REPORTED = " *"
+_MOST_OUTCOMES = 4
+"""Outcomes that have columns; more of them are in the details alone."""
 
 
 def leaderboard_page(board: Leaderboard, title: str = "Leaderboard") -> str:
@@ -132,6 +134,9 @@ def _columns(group: Group) -> Iterator[tuple[Column, Callable[[Entry], Cell]]]:
         is_chosen = name.startswith("chosen_of_")
         head = f"{name.replace('chosen_of_', 'best of ')} %{_REPORTED if is_chosen else ''}"
         yield Column(head), lambda entry, name=name: _share_cell(entry.repeated.get(name))  # type: ignore[misc]
+    for name in _outcome_names(group):
+        told = Column(f"outcome {name}", title="Mean over episodes at their ends, as the environments define it")
+        yield told, lambda entry, name=name: _outcome_cell(entry.outcomes.get(name))  # type: ignore[misc]
     yield Column("turns", "ascending", title="Mean turns of an episode"), lambda entry: _number_cell(_turns(entry))
     yield (
         Column("invalid %", "ascending", title="Share of invalid actions"),
@@ -174,6 +179,16 @@ def _repeated_names(group: Group) -> list[str]:
     starts = ("pass@", "pass^", "chosen_of_")
     largest = {start: max((int(n[len(start) :]) for n in names if n.startswith(start)), default=0) for start in starts}
     return [f"{start}{k}" for start, k in largest.items() if k > 1]
+
+
+def _outcome_names(group: Group) -> list[str]:
+    """Return the outcomes that any row has; none where they are too many for columns, as the details list them."""
+    names = list(dict.fromkeys(name for entry in group.entries for name in entry.outcomes))
+    return names if len(names) <= _MOST_OUTCOMES else []
+
+
+def _outcome_cell(estimate: Estimate | None) -> Cell:
+    return _number_cell(math.nan if estimate is None else estimate.value, 3)
 
 
 def _share_cell(estimate: Estimate | None) -> Cell:

@@ -36,6 +36,7 @@ def about(group: Group, entry: Entry, key: str) -> dict[str, Any]:
         ("Success", _with_interval(entry.mean_of("success"), 100, " %")),
         ("Normalised, interquartile mean", UNKNOWN if middle is None else figure(middle)),
         ("Turns", _with_interval(entry.mean_of("turns"), 1)),
+        *((f"Outcome {name}", _with_interval(found, 1, digits=3)) for name, found in entry.outcomes.items()),
         ("Tokens in / out", f"{number(usage.tokens_in)} / {number(usage.tokens_out)}"),
         ("Calls, retried, lost", f"{number(usage.calls)}, {number(usage.retries)}, {number(usage.lost)}"),
         ("Episodes with a fault", str(entry.faults)),
@@ -67,8 +68,8 @@ def _not_recomputed(names: Mapping[str, str]) -> list[str]:
     return [f"{', '.join(each)}: {reason}" for reason, each in found.items()]
 
 
-def _with_interval(estimate: Estimate, scale: float, unit: str = "") -> str:
-    return f"{figure(scale * estimate.value)}{unit} ({interval_text(estimate, scale)})"
+def _with_interval(estimate: Estimate, scale: float, unit: str = "", digits: int = 1) -> str:
+    return f"{figure(scale * estimate.value, digits)}{unit} ({interval_text(estimate, scale, digits)})"
 
 
 def _name_of(content: Any) -> Any:

@@ -7,11 +7,16 @@ from typing import Any
 
 import gymnasium
 import pytest
+from page_reading import Reading
 
 from turngym.agents.intervals import Estimate
 from turngym.agents.recordings.submission import load_submission, read_submission
 from turngym.benchmarks.cli.terminal.evaluation import results_tables
 from turngym.benchmarks.evaluation.evaluate import evaluate
+from turngym.benchmarks.leaderboard.entries import read_entries
+from turngym.benchmarks.leaderboard.table import build_leaderboard
+from turngym.benchmarks.pages.evaluation import write_evaluation_page
+from turngym.benchmarks.pages.leaderboard import leaderboard_page
 from turngym.benchmarks.verification.numbers import number_findings
 from turngym.benchmarks.verification.replay import _is_claim, replay_findings
 from turngym.columns import valid_columns
@@ -66,6 +71,26 @@ def test_outcomes_are_averaged_printed_and_verified(tmp_path: Path) -> None:
     assert [each.name for each in replay_findings(env, forged)] == ["replay-success"]
     failed = {**rows[0], "success": 0}
     assert _is_claim(submission, failed) and not _is_claim(submission, {**failed, "outcomes": {}})
+
+
+@pytest.mark.parametrize("more", [0, 8])
+def test_pages_show_outcomes_and_details_those_without_a_column(more: int, tmp_path: Path) -> None:
+    told = ", ".join(f'"outcome/part {number}": {number}' for number in range(more))
+    (tmp_path / "tempted.py").write_text(ENV.replace('"distance": 2.0', f'"distance": 2.0, {told}'))
+    evaluate(f"{tmp_path / 'tempted.py'}:Tempted", "random", episodes=12, out=tmp_path / "out")
+    rows = [json.loads(line) for line in (tmp_path / "out" / "episodes.jsonl").read_text().splitlines()]
+    mean = f"{sum(row['outcomes']['injected'] for row in rows) / 12:.3f}"
+    write_evaluation_page(tmp_path / "out", tmp_path / "page.html")
+    page = Reading((tmp_path / "page.html").read_text("utf8"))
+    assert mean in next(row for row in page.rows if row[1:2] == ["injected"])[2]
+    assert sum(row[1:2] == [f"part {number}"] for row in page.rows for number in range(more)) == more
+    board = build_leaderboard(*read_entries([tmp_path / "out"]))
+    content = Reading(leaderboard_page(board))
+    head, first = next((head, row) for head, row in zip(content.rows, content.rows[1:], strict=False) if "rank" in head)
+    assert [name for name in head if name.startswith("outcome")] == ([] if more else ["outcome injected"])
+    assert more or first[head.index("outcome injected")] == mean
+    assert "Outcome injected" in content.text and mean in content.text
+    assert f"{board.as_json()['tables'][0]['rows'][0]['outcomes']['injected']['value']:.3f}" == mean
 
 
 def test_names_of_outcomes_are_printed_as_they_are_beside_rows_of_the_same_name(
