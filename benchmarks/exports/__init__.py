@@ -43,8 +43,8 @@ def export(folder: StrPath, format: str, out: StrPath, success: bool = False) ->
     """Write a folder in another format and return the files.
 
     Args:
-        folder: Folder written by ``turngym eval ... --out FOLDER``; for ``chat``, ``sft``, ``parquet`` and ``hf`` also
-            that of a training run.
+        folder: Folder written by ``turngym eval ... --out FOLDER``; for ``chat``, ``sft``, ``preference``,
+            ``parquet`` and ``hf`` also that of a training run.
         format: A name of :data:`EXPORTS`.
         out: Output path; a file or folder, depending on the format.
         success: Whether only solved episodes are exported; for ``chat``, ``sft``, ``parquet`` and ``hf``.

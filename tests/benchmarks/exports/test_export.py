@@ -167,7 +167,7 @@ def test_a_wrong_kind_of_file_is_refused(format: str, out: str, message: str, fo
 def test_unknown_formats_and_folders_are_refused(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert set(EXPORTS) == {"atif", "chat", "hf", "inspect", "lm-eval", "parquet", "sft"}
+    assert set(EXPORTS) == {"atif", "chat", "hf", "inspect", "lm-eval", "parquet", "preference", "sft"}
     with pytest.raises(UnknownName, match=r"no export format named 'inspct'.*inspect") as raised:
         export(folder, "inspct", tmp_path / "log.json")
     assert main(["export", str(tmp_path), "--format", "inspect", "-o", str(tmp_path / "log.json")]) == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,39 @@ def test_only_solved_episodes_where_asked_for(folder: Path, tmp_path: Path) -> N
     ]
     with pytest.raises(ConfigError, match="--success is for chat, sft, parquet and hf"):
         export(folder, "inspect", tmp_path / "log.json", success=True)
+
+
+def kept(run: RunFolder, *episodes: tuple[int, list[str], float]) -> None:
+    """Keep episodes of a task, whose answers are sent back and whose last one is paid."""
+    played = []
+    for seed, answers, total in episodes:
+        seen = ["Go?", *answers]
+        turns = [Turn(said, "", answer) for said, answer in zip(seen, answers, strict=False)]
+        turns[-1] = replace(turns[-1], reward=total)
+        played.append(Trajectory(EpisodeSpec(0, seed), GUESS, turns=turns, terminated=True))
+    run.write_samples("iteration-000005", played)
+
+
+def test_pairs_are_answers_to_the_same_prompt_in_the_same_task(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path / "run")
+    one, two = ["left", "up"], ["left", "down"]
+    kept(run, (1, one, 1.0), (1, two, 0.0), (1, ["right"], 0.25), (2, ["left"], 0.0), (2, ["left"], 1.0), (3, one, 1.0))
+    first, second = rows_of(export(tmp_path / "run", "preference", tmp_path / "pairs.jsonl")[0])
+    assert [first[name][-1]["content"] for name in ("prompt", "chosen", "rejected")] == ["Go?", "left", "right"]
+    assert (first["margin"], first["episodes"], first["seed"]) == (0.25, [2, 1], 1), "the mean of 1 and 0 against .25"
+    assert [each["content"] for each in second["prompt"]] == ["Go?", "left", "left"]
+    assert [second[name][0] for name in ("chosen", "rejected")] == [
+        {"role": "assistant", "content": "up"},
+        {"role": "assistant", "content": "down"},
+    ]
+
+
+def test_a_folder_without_a_pair_says_how_to_get_some(tmp_path: Path) -> None:
+    kept(RunFolder(tmp_path / "run"), (1, ["left"], 0.5), (1, ["right"], 0.5), (2, ["left"], 1.0))
+    with pytest.raises(ConfigError, match=r"run has no pair.*--repeats 8"):
+        export(tmp_path / "run", "preference", tmp_path / "pairs.jsonl")
+    with pytest.raises(ConfigError, match="a pair needs a worse episode too"):
+        export(tmp_path / "run", "preference", tmp_path / "pairs.jsonl", success=True)
 
 
 def test_a_training_run_has_advantages(tmp_path: Path) -> None:

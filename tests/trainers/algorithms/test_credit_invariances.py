@@ -34,7 +34,7 @@ BATCH_STATISTICS = {
     **dict.fromkeys(("turn_ppo+epo+s_ppo", "vc_ppo", "vc_ppo adaptive"), WHITENED),
     **dict.fromkeys(("icepop", "mis", "ppo+icepop, all counted", "tis"), WHITENED),
     **dict.fromkeys(("kl_cov", "m2po"), WHITENED),
-    "trpa": "comparisons are averaged over the pairs of the batch",
+    **dict.fromkeys(("dpo", "dpo ipo of means", "trpa"), "comparisons are averaged over the pairs of the batch"),
     **dict.fromkeys(("aspo", "r2vpo"), WHITENED),
     **dict.fromkeys(("gpg", "lite_ppo"), "differences are scaled over the batch: that is the method"),
     **dict.fromkeys(("mmd", "ppo+mmd with both divergences"), WHITENED),

@@ -151,6 +151,16 @@ CASES: dict[str, Case] = {
     "dmpo": Case(
         "biased", (Step("likelihoods are drawn towards a distribution of returns", {"coef": 0.0}),), base="rloo"
     ),
+    "dpo": Case(
+        "biased",
+        (
+            Step(
+                "returns are compared, and pairs in the right order weigh less",
+                {"beta": 1e-13},
+                rules=("is_binary", "is_single"),
+            ),
+        ),
+    ),
     "dr_grpo": Case("proportional", note="The factor is (G - 1) / G over `constant`."),
     "dr_mas": Case("biased", (PENALTY, SCALED, LENGTH)),
     "dppo": Case("unbiased", base="rloo", note=_FIRST),

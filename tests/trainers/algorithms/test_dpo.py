@@ -1,0 +1,133 @@
+"""DPO and its relatives: losses and gradients of a worked pair, and which episodes are compared."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from test_group_methods import close, episode
+
+from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
+from turngym.errors import ConfigError
+from turngym.trainers.algorithms import build
+from turngym.trainers.algorithms.dpo import DPOConfig, preferences
+from turngym.trainers.core.algorithm import Credit
+from turngym.trainers.core.turn_table import TurnTable, turn_table
+from turngym.trainers.core.weights import loss_weights
+
+PAIR = ((-12.0, -13.0, 8), (-10.0, -9.5, 6))
+"""Log-likelihood of the better and the worse episode, that under the reference, and their tokens."""
+
+
+def said(logprob: float, tokens: int, reward: float, group: int = 0) -> Trajectory:
+    """An episode of two turns, which have half of the tokens each, and an empty turn after them."""
+    half = tokens // 2
+    turns = [
+        Turn("", "", "a", completion_ids=(1,) * half, logprobs=(logprob / tokens,) * half, reward=each)
+        for each in (0.0, reward)
+    ]
+    return Trajectory(EpisodeSpec(0, 0, group), turns=[*turns, Turn("", "", "nothing")], terminated=True)
+
+
+def pair_table(reference: bool = True) -> TurnTable:
+    table = turn_table([said(u, n, r) for (u, _, n), r in zip(PAIR, (1.0, 0.0), strict=True)])
+    gaps = torch.cat([torch.full((n,), v / n, dtype=torch.float64) for _, v, n in PAIR])
+    return replace(table, token_reference_logprob=gaps.to(table.token_logprob)) if reference else table
+
+
+def credit_of(table: TurnTable, **options: Any) -> Credit:
+    return build("dpo", {"dpo": options}).credit(table)
+
+
+MEANS = {"normalisation": "trajectory"}
+
+
+@pytest.mark.parametrize(
+    ("options", "loss"),
+    [
+        ({}, 0.620957),
+        ({"label_smoothing": 0.1}, 0.635957),
+        ({"loss": "hinge"}, 0.85),
+        ({"loss": "ipo"}, 12.25),
+        ({"loss": "ipo", **MEANS}, 22.960069),
+        (MEANS, 0.682785),
+        ({"beta": 2.0, "margin": 0.5, "reference": False, **MEANS}, 0.779949),
+    ],
+)
+def test_losses_and_gradients_of_a_pair_are_those_of_the_papers(options: Mapping[str, Any], loss: float) -> None:
+    """The gradient of the policy loss, sum of weight x advantage x log-probability, is that of the loss of the pair."""
+    table, config = pair_table(), DPOConfig(**options)
+    credit = credit_of(table, **options)
+    assert credit.metrics["dpo_loss"] == pytest.approx(loss, abs=1e-5)
+    free = table.token_logprob.double().requires_grad_()
+    units = free if not config.reference else free - table.token_reference_logprob.double()  # type: ignore[union-attr]
+    sums = table.token_sum(units)
+    if config.normalisation == "trajectory":
+        sums = sums / torch.tensor([8.0, 6.0])
+    change = sums[0] - sums[1]
+    logit = config.beta * change - config.margin
+    whole = {
+        "sigmoid": -(1 - config.label_smoothing) * torch.nn.functional.logsigmoid(logit)
+        - config.label_smoothing * torch.nn.functional.logsigmoid(-logit),
+        "hinge": (1 - logit).clamp_min(0),
+        "ipo": (change - 1 / (2 * config.beta)) ** 2,
+    }[config.loss]
+    assert float(whole.detach()) == pytest.approx(loss, abs=1e-5)
+    (expected,) = torch.autograd.grad(whole, free)
+    close(-loss_weights(table, config.normalisation) * credit.advantages.double(), expected.tolist(), 1e-6)
+
+
+def test_pairs_are_those_of_a_group_with_different_returns_and_their_mean_is_over_the_batch() -> None:
+    table = turn_table(
+        [said(-1, 2, reward, group) for group, reward in ((0, 2.0), (0, 1.0), (0, 0.0), (1, 1.0), (1, 1.0))]
+    )
+    table = replace(table, token_reference_logprob=table.token_logprob.clone())
+    every, extremes = credit_of(table), credit_of(table, pairs="extremes")
+    assert (every.metrics["dpo_pairs"], extremes.metrics["dpo_pairs"]) == (3, 1)
+    pull = 5 * 0.1 * 0.5
+    close(every.advantages[::2], [2 * pull / 3, 0, -2 * pull / 3, 0, 0], 1e-6)
+    close(extremes.advantages[::2], [pull, 0, -pull, 0, 0], 1e-6)
+    assert every.metrics["dpo_loss"] == pytest.approx(math.log(2), abs=1e-6)
+    assert every.metrics["dpo_accuracy"] == 0
+
+
+def test_masked_turns_and_silent_episodes_are_left_out() -> None:
+    silent = Trajectory(EpisodeSpec(0, 0, 0), turns=[Turn("", "", "", reward=5.0)], terminated=True)
+    table = turn_table([said(-4, 4, 1.0), said(-8, 4, 0.0), silent])
+    table = replace(table, token_reference_logprob=torch.zeros_like(table.token_logprob))
+    assert credit_of(table).metrics["dpo_pairs"] == 1
+    masked = torch.zeros(table.num_turns, dtype=torch.bool)
+    masked[3] = True  # the first turn of the second episode: its likelihood is -4, as that of the first
+    assert credit_of(replace(table, masked=masked)).metrics["dpo_loss"] == pytest.approx(math.log(2), abs=1e-6)
+
+
+def test_sums_of_the_same_rewards_are_equal_whatever_their_rounding() -> None:
+    played = [episode([0.1, 0.2]), episode([0.3]), episode([0.2, 0.1])]
+    assert credit_of(turn_table(played), reference=False).metrics["dpo_pairs"] == 0
+
+
+def test_without_a_pair_nothing_is_taught() -> None:
+    found = preferences(torch.zeros(2), torch.zeros(2, 2, dtype=torch.bool), DPOConfig())
+    assert (found.slopes.tolist(), float(found.loss), found.accuracy, found.pairs) == ([0, 0], 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"loss": "kto"}, "loss must be one of"),
+        ({"normalisation": "token"}, "normalisation must be one of"),
+        ({"label_smoothing": 0.6}, "label_smoothing must be"),
+        ({"beta": 0.0}, "beta must be"),
+    ],
+)
+def test_settings_without_a_meaning_are_refused(options: Mapping[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        build("dpo", {"dpo": options})
+
+
+def test_it_asks_for_a_reference_only_where_it_reads_one() -> None:
+    with pytest.raises(ConfigError, match="no 'token_reference_logprob'"):
+        credit_of(pair_table(reference=False))
+    assert credit_of(pair_table(reference=False), reference=False).metrics["dpo_pairs"] == 1

@@ -1,0 +1,163 @@
+"""DPO: direct preference optimisation between the episodes of a group (Rafailov et al. 2023, arXiv 2305.18290).
+
+The better of two episodes of one task is preferred, whatever the difference of their returns. Its loss is that of DPO,
+or of a relative: IPO (arXiv 2310.12036), the hinge of SLiC (arXiv 2305.10425), or SimPO (arXiv 2405.14734) without a
+reference. Pairs come from the policy itself in every iteration, as in online DPO.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, NamedTuple, TypeAlias, get_args
+
+from turngym.errors import ConfigError
+from turngym.lazy import Tensor, torch
+from turngym.trainers.algorithms import ALGORITHMS
+from turngym.trainers.algorithms.base.clipped import one_of, within
+from turngym.trainers.algorithms.grpo import OutcomeConfig, OutcomeMethod, group_credit
+from turngym.trainers.core.algorithm import Credit, Need, Normalisation
+from turngym.trainers.core.turn_table import TurnTable
+
+Shape: TypeAlias = Literal["sigmoid", "hinge", "ipo"]
+Pairs: TypeAlias = Literal["all", "extremes"]
+_ROUNDING = 1e-9
+"""Part of the largest return by which sums of equal rewards may differ."""
+
+
+@dataclass(frozen=True)
+class DPOConfig(OutcomeConfig):
+    """Settings of direct preference optimisation."""
+
+    normalisation: Normalisation = "trajectory_sum"
+    """What the log-likelihood of an episode is: the sum over its tokens, or with ``trajectory`` their mean."""
+    loss: Shape = "sigmoid"
+    """Loss of a pair: ``sigmoid`` (DPO), ``hinge`` (SLiC) or ``ipo``."""
+    beta: float = 0.1
+    """Weight of the difference of log-likelihoods; for ``ipo`` the target is 1 / (2 beta)."""
+    label_smoothing: float = 0.0
+    """Assumed share of pairs in the wrong order, for ``sigmoid``."""
+    margin: float = 0.0
+    """Subtracted from the weighted difference, as in SimPO; not for ``ipo``."""
+    reference: bool = True
+    """True if likelihoods are relative to the reference policy; False is SimPO."""
+    pairs: Pairs = "all"
+    """Pairs of a group: all with different returns, or its best against its worst episodes."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of("normalisation", self.normalisation, ("trajectory_sum", "trajectory"))
+        one_of("loss", self.loss, get_args(Shape))
+        one_of("pairs", self.pairs, get_args(Pairs))
+        within("beta", self.beta, 1e-13)
+        within("label_smoothing", self.label_smoothing, 0, 0.5)
+        within("margin", self.margin, 0)
+
+
+class Preferences(NamedTuple):
+    """Result of comparing episodes.
+
+    Args:
+        slopes: [episodes] Derivative of the loss by each episode's log-likelihood.
+        loss: Mean over pairs; 0 without a pair.
+        accuracy: Share of pairs whose better episode gained likelihood more than the other; 0 without a pair.
+        pairs: Number of pairs.
+    """
+
+    slopes: Tensor
+    loss: Tensor
+    accuracy: float
+    pairs: int
+
+
+def preferences(likelihoods: Tensor, wins: Tensor, config: DPOConfig) -> Preferences:
+    """Compare episodes pair by pair.
+
+    Args:
+        likelihoods: [episodes] Log-likelihood of each, less that under the reference.
+        wins: [episodes, episodes] Whether the first is preferred to the second.
+        config: Loss, beta, label smoothing and margin.
+
+    >>> found = preferences(torch.tensor([1.0, -0.5]), torch.tensor([[False, True], [False, False]]), DPOConfig())
+    >>> found.loss, found.slopes
+    (tensor(0.6210), tensor([-0.0463,  0.0463]))
+    """
+    difference = likelihoods[:, None] - likelihoods
+    with torch.enable_grad():
+        free = difference.detach().requires_grad_()
+        losses = torch.where(wins, _pair_losses(free, config), 0.0)
+        (each,) = torch.autograd.grad(losses.sum(), free)
+    count = int(wins.sum())
+    pull = each / max(count, 1)
+    right = float((wins & (difference > 0)).sum()) / max(count, 1)
+    return Preferences(pull.sum(1) - pull.sum(0), losses.detach().sum() / max(count, 1), right, count)
+
+
+def _pair_losses(difference: Tensor, config: DPOConfig) -> Tensor:
+    if config.loss == "ipo":
+        return (difference - 1 / (2 * config.beta)) ** 2
+    logit = config.beta * difference - config.margin
+    if config.loss == "hinge":
+        return (1 - logit).clamp_min(0)
+    agree, disagree = torch.nn.functional.softplus(-logit), torch.nn.functional.softplus(logit)
+    return (1 - config.label_smoothing) * agree + config.label_smoothing * disagree
+
+
+def wins_of(returns: Tensor, groups: Tensor, pairs: Pairs) -> Tensor:
+    """Return [episodes, episodes] whether the first is preferred to the second.
+
+    Args:
+        returns: [episodes] Return of each.
+        groups: [episodes] Group of each, from 0.
+        pairs: Which pairs count.
+
+    >>> wins_of(torch.tensor([1.0, 0.5, 0.0]), torch.zeros(3, dtype=torch.long), "extremes").nonzero().tolist()
+    [[0, 2]]
+    """
+    if not len(groups):
+        return torch.zeros(0, 0, dtype=torch.bool)
+    noise = _ROUNDING * returns.abs().max()
+    wins = (groups[:, None] == groups) & (returns[:, None] > returns + noise)
+    if pairs == "all":
+        return wins
+    empty = returns.new_zeros(int(groups.max()) + 1)
+    best = empty.scatter_reduce(0, groups, returns, "amax", include_self=False)[groups] == returns
+    worst = empty.scatter_reduce(0, groups, returns, "amin", include_self=False)[groups] == returns
+    return wins & best[:, None] & worst
+
+
+@ALGORITHMS.register("dpo")
+class DPO(OutcomeMethod[DPOConfig]):
+    """Direct preference optimisation between the episodes of a group."""
+
+    Config: ClassVar[type[DPOConfig]] = DPOConfig
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """Groups, the log-probabilities before the first update, those of a reference if used, and the loss's needs."""
+        reference = {Need.REFERENCE_LOGPROBS} if self.config.reference else set()
+        return super().needs | {Need.OLD_LOGPROBS} | reference
+
+    def credit(self, table: TurnTable) -> Credit:
+        """Assign each token the pull of its episode's pairs, so that the mean over episodes is that over pairs.
+
+        Raises:
+            ConfigError: The table has no log-probabilities of a reference policy.
+        """
+        config, logprob = self.config, table.token_old_logprob
+        if config.reference:
+            if table.token_reference_logprob is None:
+                raise ConfigError("the turn table has no 'token_reference_logprob': fill it with those of a reference.")
+            logprob = logprob - table.token_reference_logprob
+        counted = torch.ones_like(logprob)
+        if len(table.masked):
+            counted = counted.masked_fill(table.masked[table.token_turn], 0.0)
+        tokens = table.token_sum(counted)
+        likelihoods = table.token_sum((logprob * counted).double())
+        if config.normalisation == "trajectory":
+            likelihoods = likelihoods / tokens.clamp_min(1)
+        wins = wins_of(table.episode_return(), table.episode_group, config.pairs)
+        found = preferences(likelihoods, wins & (tokens > 0)[:, None] & (tokens > 0), config)
+        scale = -int((tokens > 0).sum())
+        credit = group_credit(table, (scale * found.slopes)[table.episode], config)
+        metrics = {"dpo_pairs": float(found.pairs), "dpo_loss": float(found.loss), "dpo_accuracy": found.accuracy}
+        return replace(credit, metrics={**credit.metrics, **metrics})
