@@ -49,6 +49,7 @@ FAMILIES = (
 )
 GAME_FAMILIES = (
     "turngym.envs.werewolf",
+    "turngym.envs.avalon",
     "turngym.envs.tablegames",
     "turngym.envs.hanabi",
     "turngym.envs.socialgames",

@@ -22,6 +22,7 @@ SHELVES = {
     "open_spiel": "OpenSpiel",
     "petting_zoo": "PettingZoo",
     "werewolf": "Werewolf",
+    "avalon": "Avalon",
     "hanabi": "Hanabi",
     "socialgames": "Social dilemmas",
     "pathfinding": "Path finding",

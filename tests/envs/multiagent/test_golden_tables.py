@@ -25,6 +25,8 @@ IDS = sorted(
         **tablegames.SPECS,
         **hanabi.SPECS,
         **socialgames.SPECS,
+        "turngym/Avalon-v0": None,
+        "turngym/AvalonSilent-v0": None,
         "turngym/PathFindingEasy-v0": None,
     }
 )
