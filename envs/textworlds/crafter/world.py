@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import copy
 import functools
+import importlib
 from collections import defaultdict
 from collections.abc import Iterator
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,13 +48,18 @@ class _Start(NamedTuple):
     generator: Any
 
 
+@functools.lru_cache(maxsize=1)
 def package() -> Any:
     """Import the package.
 
     Raises:
         MissingExtra: It is not installed.
     """
-    return import_package(*_PACKAGE)
+    found = import_package(*_PACKAGE)
+    noise: Any = importlib.import_module("opensimplex.internals")
+    if isinstance(noise._noise3, FunctionType):  # not compiled by numba: reading a list is several times as fast
+        noise.GRADIENTS3 = list(map(int, noise.GRADIENTS3))
+    return found
 
 
 def _empty(env: Any, seed: int) -> None:
