@@ -237,6 +237,8 @@ class SeatEnv(TextEnv[str]):
         answer = hosted.answer(seat, action)
         hosted.play_on()
         is_over = self.table.is_over
+        if self.table.is_truncated(seat):
+            self.turn, is_over = self.max_turns - 1, False  # a limit inside of the game is reached: the last turn
         return Outcome(
             self.view.observation,
             hosted.rewards[seat],
@@ -247,6 +249,11 @@ class SeatEnv(TextEnv[str]):
 
     def refuse_long_action(self, action: str) -> Outcome[str]:
         return self.apply_action(action)  # the table refuses it and asks again; in the end the seat forfeits
+
+    def close(self) -> None:
+        """Release what the game holds."""
+        self.table.close()
+        super().close()
 
     def anchor(self) -> str:
         return self.game.anchor(self._seat)

@@ -299,6 +299,7 @@ class SelfPlay:
     def _end_with_fault(self, game: _Game, fault: str, roles: Sequence[str] = ()) -> list[Trajectory]:
         """Return the trajectories of a game that broke, or that a policy cannot continue."""
         writers = self._writers(game, roles)
+        self._forget(game)
         for writer in writers:
             writer.end("", fault_info(fault, running=True), fault=fault)
         return [writer.trajectory for writer in writers]
@@ -312,16 +313,36 @@ class SelfPlay:
         writers = self._writers(game, episode.roles)
         for seat, writer in zip(game.learners, writers, strict=True):
             if seat not in game.out:
-                info = table.info(seat)
-                writer.end(table.views[seat].observation, info, terminated=True, columns=joint)
+                info, is_cut = table.info(seat), table.is_truncated(seat)
+                writer.end(table.views[seat].observation, info, terminated=not is_cut, columns=joint)
+                if is_cut and self.final_prompts and writer.trajectory.turns:
+                    writer.keep_final_prompt(self._agents[LEARNER], self._last_request(game, table, seat))
+        self._forget(game)
         return [writer.trajectory for writer in writers]
 
+    def _last_request(self, game: _Game, table: Table, seat: int) -> Request:
+        """Return what a seat reads at the end of a game that was cut off."""
+        view, number = table.views[seat], self._number(game.spec, seat)
+        info = {"anchor": view.anchor, "legal_actions": (), "progress": view.progress, "seat": seat}
+        turn = len(game.writers[seat].trajectory.turns)
+        finds = self.rules.finds_action
+        slot = self.vector.tables.index(table)
+        return Request(slot, number, turn, view.observation, info, view.instructions, finds_action=finds)
+
+    def close(self) -> None:
+        """Release what the games hold."""
+        self.vector.close()
+        self.rules.close()
+
     def _writers(self, game: _Game, roles: Sequence[str]) -> list[TurnWriter]:
-        """Let every policy forget a game, and return what writes the trajectories of the learner's seats."""
+        """Return what writes the trajectories of the learner's seats."""
+        return [self._writer(game, seat, roles[seat] if roles else "") for seat in game.learners]
+
+    def _forget(self, game: _Game) -> None:
+        """Let every policy forget a game."""
         for seat, policy in enumerate(game.policies):
             if policy in self._agents:
                 self._agents[policy].forget(self._number(game.spec, seat))
-        return [self._writer(game, seat, roles[seat] if roles else "") for seat in game.learners]
 
 
 def joint_view(table: Table) -> str:

@@ -7,6 +7,7 @@ round from the results before it, so that they can be played side by side and th
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -228,8 +229,8 @@ def _game(known: ArenaGame | None, name: str, game_id: str, options: Mapping[str
             f"{game_id} is cooperative: its seats win together, so there is nothing to rate a player by in an arena. "
             "`turngym tournament` compares players by their partners."
         )
-    rules = plan.make_game()
-    found = ArenaGame(game_id, dict(options), plan.sides, game_ruleset_hash(game_id, rules))
+    with closing(plan.make_game()) as rules:
+        found = ArenaGame(game_id, dict(options), plan.sides, game_ruleset_hash(game_id, rules))
     if known is not None and replace(known, players=()) != found:
         raise ConfigError(
             f"the arena has a game {name!r} already, {known.game} with options {dict(known.options)}, or its rules "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -64,7 +65,10 @@ class TournamentPlan:
 
     def settled(self) -> TournamentPlan:
         """Return the plan with ``"auto"`` replaced by what it stands for."""
-        game = self.make_game()
+        with closing(self.make_game()) as game:
+            return self._settled(game)
+
+    def _settled(self, game: Game) -> TournamentPlan:
         sides, pairing = self.sides, self.pairing
         if sides == "auto":
             sides = _fitting_sides(game)
@@ -77,13 +81,15 @@ class TournamentPlan:
 
     def matches(self) -> list[Match]:
         """Return the games, in the order in which they start."""
-        return list(schedule(self.make_game(), list(self.players), self.pairing, self.blocks, self.seed))
+        with closing(self.make_game()) as game:
+            return list(schedule(game, list(self.players), self.pairing, self.blocks, self.seed))
 
     def content(self) -> dict[str, Any]:
         """Return the plan as JSON can hold it, with a hash of the behaviour of the rules."""
         order = list(self.players)  # it decides who meets whom where, and a file sorts its keys
         told = {name: value for name, value in asdict(self).items() if name != "trained" or value}
-        return {**told, "player_order": order, "ruleset_hash": game_ruleset_hash(self.game, self.make_game())}
+        with closing(self.make_game()) as game:
+            return {**told, "player_order": order, "ruleset_hash": game_ruleset_hash(self.game, game)}
 
 
 def _fitting_sides(game: Game) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,8 @@ def play_tournament(
     if not is_finite(anchor_elo):
         raise ConfigError(f"the Elo of the anchor must be a finite number, got {as_float(anchor_elo)}.")
     content = plan.content()
-    roster = Roster(plan.players, plan.make_game(), plan.settings_of)
+    rules = plan.make_game()
+    roster = Roster(plan.players, rules, plan.settings_of)
     matches = plan.matches()
     store = TournamentFolder(None if folder is None else Path(folder), content, resume)
     try:
@@ -84,6 +86,7 @@ def play_tournament(
         found = results(content, records, anchor=anchor, anchor_elo=anchor_elo, prior=prior)
         store.finish(records, found)
     finally:
+        rules.close()
         store.close()
     return found, records
 
@@ -102,12 +105,12 @@ def play_matches(
         tables: Number of parallel games.
         ruleset: Hash of the rules, for the records.
     """
-    hall = _Hall(plan, roster, iter(matches), tables, ruleset)
-    while True:
-        over = hall.advance()
-        yield from over
-        if not over and not hall.is_busy:
-            return
+    with closing(_Hall(plan, roster, iter(matches), tables, ruleset)) as hall:
+        while True:
+            over = hall.advance()
+            yield from over
+            if not over and not hall.is_busy:
+                return
 
 
 class _Hall:
@@ -132,6 +135,11 @@ class _Hall:
         """True if games are being played."""
         return bool(self._live)
 
+    def close(self) -> None:
+        """Release what the games at all tables hold."""
+        for table in [*self._spare, *[game.table for game in self._live]]:
+            table.close()
+
     def advance(self) -> list[dict[str, Any]]:
         """Start games where tables are free, let every seat that is asked answer, and return what has ended."""
         self._over = []
@@ -155,7 +163,7 @@ class _Hall:
         try:
             self._live.append(LiveGame(match, table, self._roster))
         except Exception as error:  # game code: a tournament continues without the game
-            self._break(match, error)
+            self._break(match, error, table)
 
     def _guarded(self, game: LiveGame, call: Callable[..., Any], *arguments: Any) -> Any:
         """Return what a call gives; None if the rules raised, after which the game is no longer live."""
@@ -165,11 +173,13 @@ class _Hall:
         except Exception as error:  # game code: a tournament continues without the game
             self._live.remove(game)
             game.end()
-            self._break(game.match, error)
+            self._break(game.match, error, game.table)
             return None
 
-    def _break(self, match: Match, error: Exception) -> None:
+    def _break(self, match: Match, error: Exception, table: Table) -> None:
         """Start a game again, or give it up. Its table is not used again."""
+        with suppress(Exception):  # game code that is broken
+            table.close()
         tries = self._tries.get(match.key, 1)
         if tries < _TRIES:
             self._tries[match.key] = tries + 1
@@ -258,7 +268,8 @@ def record_of(plan: TournamentPlan, match: Match, ruleset: str, content: Mapping
 def _teams(match: Match, plan: TournamentPlan) -> dict[str, str]:
     """Return the team of each seat of a game whose rules raised; nothing if they raise here too."""
     try:
-        return {f"player_{seat}": team for seat, team in enumerate(teams_of(plan.make_game(), match.seed))}
+        with closing(plan.make_game()) as game:
+            return {f"player_{seat}": team for seat, team in enumerate(teams_of(game, match.seed))}
     except Exception:  # game code, whose fault is recorded already
         return {}
 

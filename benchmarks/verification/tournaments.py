@@ -6,6 +6,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from itertools import islice
 from typing import Any
 
@@ -39,8 +40,9 @@ def plan_of(tournament: PlayedTournament) -> tuple[TournamentPlan | None, str]:
     names = ("game", "players", "blocks", "seed", "options", "pairing", "sides", "retries")
     try:
         plan = TournamentPlan(**{name: told[name] for name in names})
-        Table(plan.make_game(), retries=plan.retries)
-        next(schedule(plan.make_game(), list(plan.players), plan.pairing, 1, plan.seed))
+        with closing(plan.make_game()) as rules:
+            Table(rules, retries=plan.retries)
+            next(schedule(rules, list(plan.players), plan.pairing, 1, plan.seed))
     except (*CANNOT_BE_MADE, StopIteration) as error:
         return None, f"the tournament cannot be set up: {error}"
     return plan, ""
@@ -49,8 +51,9 @@ def plan_of(tournament: PlayedTournament) -> tuple[TournamentPlan | None, str]:
 def schedule_findings(tournament: PlayedTournament, plan: TournamentPlan) -> Iterator[Finding]:
     """Yield games that are missing, twice, or foreign, and those with other seeds or players than were drawn."""
     most = len(tournament.games) + _MOST_MISSING  # however many there are: a long schedule is not even written out
-    scheduled = schedule(plan.make_game(), list(plan.players), plan.pairing, plan.blocks, plan.seed)
-    asked = {match.key: match for match in islice(scheduled, most + 1)}
+    with closing(plan.make_game()) as rules:
+        scheduled = schedule(rules, list(plan.players), plan.pairing, plan.blocks, plan.seed)
+        asked = {match.key: match for match in islice(scheduled, most + 1)}
     if len(asked) > most:
         message = f"there are {len(tournament.games)} games, but {plan.blocks} blocks of them need more than {most}"
         yield Finding("missing-game", "episodes.jsonl", message)
@@ -104,7 +107,8 @@ def match_findings(game: Mapping[str, Any], match: Match, plan: Mapping[str, Any
 
 def ruleset_finding(tournament: PlayedTournament, plan: TournamentPlan) -> Iterator[Finding]:
     """Yield a hash of the game's behaviour that is not the one found here."""
-    found, told = game_ruleset_hash(plan.game, plan.make_game()), tournament.plan["ruleset_hash"]
+    with closing(plan.make_game()) as rules:
+        found, told = game_ruleset_hash(plan.game, rules), tournament.plan["ruleset_hash"]
     if found != told:
         yield Finding("ruleset", "config.json", f"the hash is {told[:16]}, but {found[:16]} here")
 
@@ -180,8 +184,12 @@ def replay_games(
 
 
 def _replayed(game: Mapping[str, Any], plan: TournamentPlan) -> Iterator[Finding]:
+    with closing(Table(plan.make_game(), retries=0)) as table:  # what is recorded are the actions that were taken
+        yield from _replayed_at(table, game, plan)
+
+
+def _replayed_at(table: Table, game: Mapping[str, Any], plan: TournamentPlan) -> Iterator[Finding]:
     place = place_of(game)
-    table = Table(plan.make_game(), retries=0)  # what is recorded are the actions that were taken
     begin_game(table, game["seed"])
     try:
         for seat, action in game["actions"]:

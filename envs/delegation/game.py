@@ -110,7 +110,7 @@ class Delegation(Game):
         """Seats whose calls ended without a report."""
         self._known: list[list[str]] = [[] for _ in self.everyone]
         """What each seat has read and done."""
-        self._seen, self._is_over, self._is_solved = "", False, False
+        self._seen, self._is_over, self._is_solved, self._is_cut = "", False, False, False
 
     @classmethod
     def refusal(cls, options: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> str:
@@ -238,6 +238,7 @@ class Delegation(Game):
         self._seen = shown
         self._read(seat, shown)
         self._is_over, self._is_solved = terminated or truncated, info["success"] == 1
+        self._is_cut = truncated
         self.turns += 1
         if seat and not self._is_over and self.turns == self.options.call_turns:
             self._return(None)
@@ -262,6 +263,14 @@ class Delegation(Game):
     def progress(self, seat: int) -> float:
         """Return 1 at the end and 0 before: what others have found is unknown."""
         return float(self._is_over)
+
+    def is_truncated(self, seat: int) -> bool:
+        """Return whether the turn limit of the environment cut off a seat that could still act."""
+        return self._is_cut and seat in (0, self.active)
+
+    def close(self) -> None:
+        """Close the environment."""
+        self.env.close()
 
     def score(self, seat: int) -> float:
         """Return the score of the environment."""
@@ -296,6 +305,7 @@ class Delegation(Game):
             "seen": self._seen,
             "is_over": self._is_over,
             "is_solved": self._is_solved,
+            "is_cut": self._is_cut,
         }
 
     def load(self, state: JSONValue) -> None:
@@ -321,6 +331,9 @@ class Delegation(Game):
             raise ValueError(f"the calls without a report {unanswered!s:.80}")
         _, info = self.env.restore(json.dumps(state["env"]).encode())
         is_over, is_solved = state["is_over"], state["is_solved"]
+        is_cut = state["is_cut"]
+        if type(is_cut) is not bool or (is_cut and (is_solved or not is_over)):
+            raise ValueError(f"a game that was cut off: {is_cut!r:.80}")
         if {type(is_over), type(is_solved)} != {bool} or (info["success"] == 1) != is_solved:
             raise ValueError(f"a game that is solved: {is_solved}, in an environment with success {info['success']}")
         if info["success"] >= 0 and not is_over:
@@ -328,7 +341,7 @@ class Delegation(Game):
         self.active, self.used, self.turns = numbers.values()
         self.unanswered = unanswered
         self._known, self._seen = [list(lines) for lines in known], state["seen"]
-        self._is_over, self._is_solved = is_over, is_solved
+        self._is_over, self._is_solved, self._is_cut = is_over, is_solved, is_cut
 
 
 def _make_env(name: str, options: Mapping[str, Any]) -> TextEnv[str]:

@@ -192,6 +192,13 @@ class Game(Configured, ABC):
         """Return how much of the game is over, in [0, 1], from what the seat knows; nan if that is unknown."""
         return float("nan")
 
+    def is_truncated(self, seat: int) -> bool:
+        """Return whether a seat's game that is over was cut off by a limit that is no part of the rules.
+
+        An example is the turn limit of an environment inside of a game. Critics bootstrap there, as elsewhere.
+        """
+        return False
+
     def score(self, seat: int) -> float:
         """Return the benchmark's number of a seat: 1 for a winner, 0 for others, if the game has no better one."""
         return float(seat in self.winners() and seat not in self.forfeited)
@@ -217,6 +224,10 @@ class Game(Configured, ABC):
     def metrics(self) -> dict[str, float]:
         """Return numbers about the game that has ended, such as efficiency and fairness."""
         return {}
+
+    def close(self) -> None:
+        """Release what the game holds, such as a browser; called by tables and views at the end, perhaps twice."""
+        return
 
     def content(self) -> str:
         """Return what decides the split of a game that has begun, such as its words; empty for its seed."""

@@ -30,8 +30,9 @@ class StepRecord:
         is_valid: Whether the text was a legal action.
         reason: Why it was not.
         reward: Rewards of the seat for the action and since.
-        terminated: Whether the game ended before the seat was asked again.
-        truncated: Whether a fault ended the game; exclude such records from statistics.
+        terminated: Whether the rules ended the game before the seat was asked again.
+        truncated: Whether a limit outside of the rules ended it, or a fault, which the info names; exclude records with
+            a fault from statistics.
         info: The seat's info table when it was asked again, or at the end.
         parent_step: Number of the turn that this one is a part of, for calls within a call; None for the others.
     """

@@ -211,6 +211,14 @@ class Table:
         forfeited = self.game.forfeited
         return tuple([seat for seat in self.game.winners() if seat not in forfeited])
 
+    def is_truncated(self, seat: int) -> bool:
+        """Return whether the game of a seat was cut off: it is over, though neither by the rules nor by a forfeit."""
+        return self.is_over and seat not in self.game.forfeited and self.game.is_truncated(seat)
+
+    def close(self) -> None:
+        """Release what the game holds; the table is not to be used afterwards."""
+        self.game.close()
+
     def instructions(self, seat: int) -> str:
         """Return the rules of the game and that of invalid answers, the same in every game."""
         again = {0: "", 1: " again once"}.get(self.retries, f" again up to {self.retries} times")

@@ -158,8 +158,9 @@ class TableSlot:
                 turn=self._turns[seat],
             )
 
-    def _close(self, seat: int, *, terminated: bool = False, fault: str | None = None) -> None:
+    def _close(self, seat: int, *, is_over: bool = False, fault: str | None = None) -> None:
         """Record an answer whose reward is complete."""
+        is_truncated = fault is not None or (is_over and self.hosted.table.is_truncated(seat))
         step = self._open.pop(seat)
         info: Mapping[str, Any] = (
             self.hosted.table.info(seat, action_is_valid=step.is_valid)
@@ -182,8 +183,8 @@ class TableSlot:
                 is_valid=step.is_valid,
                 reason=step.reason,
                 reward=self.hosted.rewards[seat],
-                terminated=terminated,
-                truncated=fault is not None,
+                terminated=is_over and not is_truncated,
+                truncated=is_truncated,
                 info=info,
             )
         )
@@ -193,7 +194,7 @@ class TableSlot:
             self.hosted.table, self.index, self.episode, self.seed, tuple(self.policies), self._ruleset
         )
         for seat in sorted(self._open):
-            self._close(seat, terminated=True)
+            self._close(seat, is_over=True)
         self.episodes.append(record)
         self.is_playing = False
         self._seating.release(self.index)

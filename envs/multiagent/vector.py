@@ -125,6 +125,11 @@ class TableVector:
         self._touched.clear()
         self._to_begin = set(range(self.num_tables))
 
+    def close(self) -> None:
+        """Release what the games hold; the vector is not to be used afterwards."""
+        for table in self.tables:
+            table.close()
+
     def abandon(self) -> None:
         """Drop all games and records without beginning new ones, as after an interrupt; call :meth:`begin` next."""
         for slot in self._slots:

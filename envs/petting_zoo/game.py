@@ -158,6 +158,7 @@ class PettingZoo(Game):
     def _start(self, seed: int) -> None:
         self._seed, self._moves, self._is_ended = seed, list[int](), False
         self._totals = [0.0] * self.num_seats
+        self._cut: set[str] = set()
         self._random.seed(seed)
         with self._random.lent():
             self._env.reset(seed=seed)
@@ -168,6 +169,8 @@ class PettingZoo(Game):
         env = self._env
         with self._random.lent():
             while env.agents and (env.terminations[env.agent_selection] or env.truncations[env.agent_selection]):
+                if not env.terminations[env.agent_selection]:
+                    self._cut.add(env.agent_selection)
                 env.step(None)
         self._is_ended = not env.agents
 
@@ -247,6 +250,15 @@ class PettingZoo(Game):
         if not self._is_ended or (best == lowest and (self.num_seats > 1 or best <= 0)):
             return ()
         return tuple([seat for seat in self.everyone if self._totals[seat] == best])
+
+    def is_truncated(self, seat: int) -> bool:
+        """Return whether PettingZoo says that the seat was truncated and not terminated."""
+        return self._agents[seat] in self._cut
+
+    def close(self) -> None:
+        """Close the environment."""
+        with self._random.lent():
+            self._env.close()
 
     def progress(self, seat: int) -> float:
         """Return 1 at the end and 0 before, since PettingZoo's games do not foresee it."""

@@ -49,7 +49,7 @@ def play_aec(game_id: str, seed: int) -> str:
     env.reset(seed=seed)
     players = seated(env.table, seed)
     for agent in env.agent_iter():
-        if env.terminations[agent]:
+        if env.terminations[agent] or env.truncations[agent]:
             env.step(None)
             continue
         seat = env.possible_agents.index(agent)

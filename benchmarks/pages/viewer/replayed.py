@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
+from contextlib import closing
 from typing import Any
 
 import gymnasium
@@ -208,8 +209,6 @@ def _seats(record: Mapping[str, Any]) -> list[Form]:
 
 def _play_game(form: Form, record: Mapping[str, Any], config: Mapping[str, Any]) -> str:
     """Fill in what was told and seen; return why that is not possible, empty if it was."""
-    from turngym.envs.multiagent.hosted import begin_game
-    from turngym.envs.multiagent.records import transcript_sha256
     from turngym.envs.multiagent.registration import game_refusal, make_game
     from turngym.envs.multiagent.table import Table
 
@@ -220,7 +219,14 @@ def _play_game(form: Form, record: Mapping[str, Any], config: Mapping[str, Any])
     assert isinstance(env, str)
     if isinstance(seed, bool) or not isinstance(seed, int):
         return "its seed is not known."
-    table = Table(make_game(env, **options))
+    with closing(Table(make_game(env, **options))) as table:
+        return _play_at(table, form, record, seed)
+
+
+def _play_at(table: Any, form: Form, record: Mapping[str, Any], seed: int) -> str:
+    from turngym.envs.multiagent.hosted import begin_game
+    from turngym.envs.multiagent.records import transcript_sha256
+
     begin_game(table, seed)
     if len(form["seats"]) != table.game.num_seats:
         return f"it has {table.game.num_seats} seats, but {len(form['seats'])} were recorded."

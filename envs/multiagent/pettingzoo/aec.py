@@ -54,7 +54,7 @@ class TableAEC(Zoo, AECEnv):  # type: ignore[misc]  # PettingZoo has no type inf
         if not self.agents:
             raise EpisodeOver(f"step() of {self.game.name} without a game: call reset() first.")
         agent = self.agent_selection
-        if self.terminations[agent]:
+        if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
             return
         answer = self.table.answer(self._number[agent], action)  # type: ignore[arg-type]  # the table refuses None
@@ -67,7 +67,8 @@ class TableAEC(Zoo, AECEnv):  # type: ignore[misc]  # PettingZoo has no type inf
     def _select(self) -> None:
         """Find out who is next, and what everybody is told."""
         if self.table.is_over:
-            self.terminations = dict.fromkeys(self.agents, True)
+            self.truncations = {agent: self.table.is_truncated(self._number[agent]) for agent in self.agents}
+            self.terminations = {agent: not cut for agent, cut in self.truncations.items()}
             self.agent_selection = self.agents[0] if self.agents else ""
         else:
             self.agent_selection = self.active_agents[0]
@@ -82,7 +83,8 @@ class TableAEC(Zoo, AECEnv):  # type: ignore[misc]  # PettingZoo has no type inf
         return self.picture()
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Release what the game holds."""
+        self.table.close()
 
     def snapshot(self) -> bytes:
         """Return the exact state as JSON.

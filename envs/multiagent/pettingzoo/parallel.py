@@ -80,8 +80,8 @@ class TableParallel(Zoo, ParallelEnv):  # type: ignore[misc]  # PettingZoo has n
             if answer.rewards is not self.table.no_rewards:
                 rewards = {name: rewards[name] + more for name, more in zip(self.agents, answer.rewards, strict=True)}
         observations, infos = self._observations(), self._infos()
-        terminations = dict.fromkeys(self.agents, self.table.is_over)
-        truncations = dict.fromkeys(self.agents, False)
+        truncations = {agent: self.table.is_truncated(self._number[agent]) for agent in self.agents}
+        terminations = {agent: self.table.is_over and not cut for agent, cut in truncations.items()}
         if self.table.is_over:
             self.agents = []
         return observations, rewards, terminations, truncations, infos
@@ -97,7 +97,8 @@ class TableParallel(Zoo, ParallelEnv):  # type: ignore[misc]  # PettingZoo has n
         return self.picture()
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Release what the game holds."""
+        self.table.close()
 
     def snapshot(self) -> bytes:
         """Return the exact state as JSON.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 from turngym.agents.core import Agent
@@ -65,9 +66,10 @@ def require_roles(config: TrainConfig, algorithm: Algorithm[Any]) -> None:
 def _roles_of(game: Game) -> set[str]:
     """Return the roles of some deals, or the names of seats where they have none."""
     found = set()
-    for seed in range(_DEALS):
-        begin_game(Table(game), seed)
-        found |= {game.role(seat) or game.seats[seat] for seat in game.everyone}
+    with closing(game):
+        for seed in range(_DEALS):
+            begin_game(Table(game), seed)
+            found |= {game.role(seat) or game.seats[seat] for seat in game.everyone}
     return found
 
 
@@ -129,6 +131,10 @@ class GameTask(TaskSource):
         self.matchmaking = Matchmaking(config.self_play.matching, config.self_play.matching_decay)
         for name in self._player_names():
             require_player(name, self.tables.rules)  # before anything is played
+
+    def close(self) -> None:
+        """Release what the games hold."""
+        self.tables.close()
 
     def _player_names(self) -> list[str]:
         chosen = self.config.self_play
