@@ -7,8 +7,9 @@ disc lies on peg C.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 
@@ -31,7 +32,21 @@ _EXACT = {f"{a} {b}": (source, target) for source, a in enumerate(PEGS) for targ
 Discs = tuple[int, ...]
 """The peg (0, 1, 2) of each disc, smallest disc first."""
 
-_remembered = lru_cache(maxsize=1 << 16)  # eight discs have 6,561 placements and nine moves in each
+
+class Placement(NamedTuple):
+    """What follows from where the discs are.
+
+    Args:
+        text: What the agent sees.
+        after: Action -> the discs after it, or one sentence that says why it is not legal.
+        legal: The legal actions.
+        progress: The share of the longest solution that is not needed any more.
+    """
+
+    text: str
+    after: Mapping[str, Discs | str]
+    legal: tuple[str, ...]
+    progress: float
 
 
 def top(discs: Discs, peg: int) -> int | None:
@@ -43,7 +58,6 @@ def top(discs: Discs, peg: int) -> int | None:
     return discs.index(peg) if peg in discs else None
 
 
-@_remembered
 def transition(discs: Discs, source: int, target: int) -> Discs | str:
     """Return the discs after a move, or one sentence that says why it is not legal.
 
@@ -62,7 +76,6 @@ def transition(discs: Discs, source: int, target: int) -> Discs | str:
     return (*discs[:moved], target, *discs[moved + 1 :])
 
 
-@_remembered
 def solution(discs: Discs) -> tuple[int, tuple[int, int] | None]:
     """Return the fewest moves that bring all discs to the last peg, and the first of them; None when all are there.
 
@@ -82,17 +95,6 @@ def solution(discs: Discs) -> tuple[int, tuple[int, int] | None]:
     return moves, first
 
 
-@_remembered
-def legal_moves(discs: Discs) -> tuple[str, ...]:
-    """Return the legal moves as action texts.
-
-    >>> legal_moves((0, 0))
-    ('A B', 'A C')
-    """
-    return tuple([move for move, pegs in _EXACT.items() if not isinstance(transition(discs, *pegs), str)])
-
-
-@_remembered
 def pegs_text(discs: Discs) -> str:
     """Return one line a peg, its discs from bottom to top.
 
@@ -107,9 +109,22 @@ def pegs_text(discs: Discs) -> str:
     return f"A:{stacks[0]}\nB:{stacks[1]}\nC:{stacks[2]}"
 
 
-def _pegs_of(action: str) -> tuple[int, int] | None:
+@lru_cache(maxsize=1 << 13)  # eight discs have 6,561 placements
+def placement(discs: Discs) -> Placement:
+    """Return what follows from where the discs are.
+
+    >>> placement((0, 0)).legal
+    ('A B', 'A C')
+    """
+    after = {action: transition(discs, *pegs) for action, pegs in _EXACT.items()}
+    legal = tuple([action for action, found in after.items() if not isinstance(found, str)])
+    return Placement(pegs_text(discs), after, legal, 1 - solution(discs)[0] / ((1 << len(discs)) - 1))
+
+
+def _exact(action: str) -> str:
+    """Return an action as it is shown; empty if it names no pegs."""
     match = _MOVE.fullmatch(action)
-    return (PEGS.index(match[1].upper()), PEGS.index(match[2].upper())) if match else None
+    return f"{match[1]} {match[2]}".upper() if match else ""
 
 
 class TowerOfHanoi(TextEnv[str]):
@@ -160,8 +175,9 @@ class TowerOfHanoi(TextEnv[str]):
 
     def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
-        self._discs = self.draw(self._first, pegs_text)
-        return pegs_text(self._discs)
+        self._discs = self.draw(self._first, lambda discs: placement(discs).text)
+        self._here = placement(self._discs)
+        return self._here.text
 
     def _first(self, generator: np.random.Generator) -> Discs:
         if self.start == "tower":
@@ -170,34 +186,29 @@ class TowerOfHanoi(TextEnv[str]):
         return tuple(number // 3**disc % 3 for disc in range(self.num_discs))
 
     def apply_action(self, action: str) -> Outcome[str]:
-        pegs = _EXACT.get(action) or _pegs_of(action)
-        if pegs is None:
-            return self._refusal(_UNKNOWN)
-        after = transition(self._discs, *pegs)
+        after = self._here.after.get(action) or self._here.after.get(_exact(action), _UNKNOWN)
         if isinstance(after, str):
-            return self._refusal(after)
-        self._discs = after
+            return Outcome(f"{after}\n{self._here.text}", self.options.step_reward, action_is_valid=False)
+        self._discs, self._here = after, placement(after)
         if after == self._finished:
-            return Outcome(pegs_text(after), self.options.step_reward + self.options.solve_reward, True, True)
-        return Outcome(pegs_text(after), self.options.step_reward)
-
-    def _refusal(self, note: str) -> Outcome[str]:
-        return Outcome(f"{note}\n{pegs_text(self._discs)}", self.options.step_reward, action_is_valid=False)
+            return Outcome(self._here.text, self.options.step_reward + self.options.solve_reward, True, True)
+        return Outcome(self._here.text, self.options.step_reward)
 
     def anchor(self) -> str:
-        return pegs_text(self._discs)
+        return self._here.text
 
     def legal_actions(self) -> tuple[str, ...]:
-        return legal_moves(self._discs)
+        return self._here.legal
 
     def progress(self) -> float:
-        return 1 - solution(self._discs)[0] / ((1 << self.num_discs) - 1)
+        return self._here.progress
 
     def save_state(self) -> JSONValue:
         return list(self._discs)
 
     def load_state(self, state: JSONValue) -> None:
         self._discs = tuple(state)
+        self._here = placement(self._discs)
 
     def expert_action(self) -> str:
         """Return the first move of the shortest solution.

@@ -18,17 +18,14 @@ def draw_mines(generator: np.random.Generator, grid: Grid, num_mines: int) -> tu
     >>> mines.bit_count(), mines & Grid(5, 5).box(1 << start)
     (3, 0)
     """
-    cells = grid.cells
-    first, *order = generator.permutation(len(cells)).tolist()
-    start, mines, left = cells[first], 0, num_mines
-    clear = grid.near[start]
-    for index in order:
-        bit = 1 << cells[index]
-        if not clear & bit:
-            mines |= bit
-            left -= 1
-            if not left:
-                break
+    order = list(grid.cells)
+    generator.shuffle(order)  # as generator.permutation does, in half the time
+    start, mines = order[0], 0
+    free = grid.board & ~grid.box(1 << start)
+    for cell in order:
+        mines |= free & 1 << cell
+        if mines.bit_count() == num_mines:
+            break
     return start, mines
 
 

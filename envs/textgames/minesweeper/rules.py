@@ -8,8 +8,7 @@ eight neighbours hold a mine; opening a cell that shows 0 opens its neighbours t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from itertools import combinations
 from typing import TypeAlias
 
 _Planes: TypeAlias = tuple[int, int, int, int]
@@ -30,7 +29,6 @@ def cells_of(bits: int) -> Iterator[int]:
         bits ^= low
 
 
-@dataclass(frozen=True)
 class Grid:
     """The shape of a board.
 
@@ -42,28 +40,19 @@ class Grid:
     (0, 1, 3, 4)
     """
 
-    rows: int
-    columns: int
+    cells: tuple[int, ...]
+    """The cells, row by row."""
+    board: int
+    """The set of all cells."""
+    near: tuple[int, ...]
+    """The set of neighbours of each cell, empty for the places between the rows."""
 
-    @cached_property
-    def cells(self) -> tuple[int, ...]:
-        """The cells, row by row."""
-        return tuple(row * self._stride + column for row in range(self.rows) for column in range(self.columns))
-
-    @cached_property
-    def _stride(self) -> int:
-        return self.columns + 1
-
-    @cached_property
-    def board(self) -> int:
-        """The set of all cells."""
-        return sum(1 << cell for cell in self.cells)
-
-    @cached_property
-    def near(self) -> tuple[int, ...]:
-        """The set of neighbours of each cell, empty for the places between the rows."""
-        every = range(self.rows * self._stride)
-        return tuple(self.box(1 << cell) & ~(1 << cell) if self.board >> cell & 1 else 0 for cell in every)
+    def __init__(self, rows: int, columns: int) -> None:
+        self.rows, self.columns, self._stride = rows, columns, columns + 1
+        self.cells = tuple(row * self._stride + column for row in range(rows) for column in range(columns))
+        self.board = set_of(self.cells)
+        boxes = [self.box(self.board & 1 << cell) for cell in range(rows * self._stride)]
+        self.near = tuple(box & ~(1 << cell) for cell, box in enumerate(boxes))
 
     def box(self, cells: int) -> int:
         """Return the cells and all their neighbours."""
@@ -215,36 +204,34 @@ class Knowledge:
 def solvable(grid: Grid, mines: int, start: int) -> bool:
     """Return whether deduction alone opens every safe cell, from the first one on.
 
-    It deduces what :class:`Knowledge` does, in another order: each fact once, and cells are opened as soon as some are
-    known to be safe. What a rule gives stays true when more is known, so the order does not matter.
+    It deduces what :class:`Knowledge` does, in another order: what a rule gives stays true when more is known. As the
+    mines are given here, rules are about sets: a number whose mines are all known has none among its unknown cells. Of
+    two numbers, one wants more mines by as many as it has cells of its own if these all hold mines and the other's own
+    cells hold none. With its mines left out and those of all others put in, the one's set is then part of the other's.
     """
-    counts, box, near = grid.counts, grid.box, grid.near
-    one, two, four, eight = numbers = counts(mines)
-    zeros = grid.board & ~(one | two | four | eight)
-    target = grid.board & ~mines
-    is_open, known, fresh = 0, 0, 1 << start
-    counted = _NONE
-    while True:
-        while fresh:
-            is_open |= fresh
-            fresh &= zeros
-            if fresh:
-                fresh = box(fresh) & ~is_open
-        if is_open == target:
-            return True
-        found = box(is_open & _equal(numbers, counts(grid.board & ~is_open))) & ~(is_open | known)
-        if found:
-            known |= found
-            counted = counts(known)
-        fresh = box(is_open & _equal(numbers, counted)) & ~(is_open | known)
+    box, near = grid.box, grid.near
+    is_open, hidden = 1 << start, mines
+    safe = grid.board & ~(mines | is_open)
+    finished = ~box(hidden)
+    while safe:
+        fresh = safe & box(is_open & finished)
         if not fresh:
-            unknown = grid.board & ~(is_open | known)
-            sets = {near[cell] & unknown for cell in cells_of(is_open & box(unknown))} | {unknown}
-            found, fresh = _apply_pairs([(cells, (cells & mines).bit_count()) for cells in sets])
-            if not found and not fresh:
-                return False
-            known |= found
-            counted = counts(known)
+            found = hidden & box(is_open & ~box(safe))
+            if not found:
+                unknown = safe | hidden
+                swapped = {near[cell] & unknown ^ hidden for cell in cells_of(is_open & box(unknown))} | {safe, hidden}
+                decided = 0
+                for part, whole in combinations(sorted(swapped), 2):  # a part is never the larger number
+                    if part & whole == part:
+                        decided |= part ^ whole
+                if not decided:
+                    return False
+                found, fresh = decided & hidden, decided & safe
+            hidden ^= found
+            finished = ~box(hidden)
+        is_open |= fresh
+        safe ^= fresh
+    return True
 
 
 def set_of(cells: Iterable[int]) -> int:
