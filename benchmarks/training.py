@@ -36,7 +36,8 @@ def train(
     Traceback (most recent call last):
     turngym.options.OptionError: iterations of turngym.train must be a whole number of at least 0, got -1.
     """
-    from turngym.benchmarks.cli.train import parse_train, words_of  # needs the packages of training
+    from turngym.benchmarks.cli.options.training_words import words_of  # needs the packages of training
+    from turngym.benchmarks.cli.train import parse_train
 
     given = {name: os.fspath(value) if isinstance(value, os.PathLike) else value for name, value in options.items()}
     words = [] if config is None else ["--config", str(path_of(config, "config"))]

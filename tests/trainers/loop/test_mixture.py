@@ -19,8 +19,9 @@ from turngym.agents.models.loading import LanguageModel
 from turngym.agents.players import settings_for
 from turngym.agents.trajectory import Branch, Trajectory
 from turngym.benchmarks.cli.options.trained_models import environment_as_trained, tell
+from turngym.benchmarks.cli.options.training_words import words_of
 from turngym.benchmarks.cli.terminal.training import evaluation_commands, result_sentences
-from turngym.benchmarks.cli.train import parse_train, words_of
+from turngym.benchmarks.cli.train import parse_train
 from turngym.errors import TurngymError
 from turngym.trainers.loop.job import train
 from turngym.trainers.loop.setup import build_algorithm
