@@ -49,8 +49,8 @@ class Crafter(TextEnv[str]):
     package's order differs from run to run. The anchor is what the player sees, and the achievements so far. Snapshots
     are restored by replay. The text shows in the dark what it shows by day.
 
-    The expert is a script that knows the whole map, for goals of at most 12. In 12 worlds of the default size it
-    reached 13 to 20 achievements within 500 turns, 16.8 on average.
+    The expert is a script that knows the whole map, for goals of at most 12: with ``goal=12`` it solves 38 of 40 test
+    worlds within 500 turns. Random play reaches a score of 0.11 [0.09, 0.13] in that time (20 worlds).
     """
 
     class Options(TextEnv.Options):

@@ -11,7 +11,7 @@ from turngym.envs.textworlds.crafter.world import package
 Cell: TypeAlias = tuple[int, int]
 
 REACHED = 12
-"""Achievements that the script reaches in most worlds of the default size."""
+"""Achievements that the script reaches in nearly all worlds of the default size."""
 _MOVES: dict[Cell, str] = {(-1, 0): "move_left", (1, 0): "move_right", (0, -1): "move_up", (0, 1): "move_down"}
 _FAR = 15
 _STEP, _DIG, _PUSH = 1, 3, 4
