@@ -1,0 +1,127 @@
+"""Cases: solved episodes of other tasks that resemble this one are shown as examples.
+
+They come from an evaluation, such as one of the expert or of the model itself on the train split: examples for
+learning in context, or the memory of cases of AgentFly (Zhou et al. 2025, arXiv 2508.16153) with retrieval by BM25.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+from turngym.agents.prompting.styles import STYLES, ChatTurn, EpisodeMemory, Scene, Script, Style, fitted
+from turngym.agents.recordings.submission import key_of, load_submission
+from turngym.envs.search.documents import Document
+from turngym.envs.search.engines.fts5 import FTS5Retriever
+from turngym.errors import ConfigError
+
+_SHOWN = "Episodes of other tasks that were solved, as examples:"
+
+
+@STYLES.register("cases")
+@dataclass(frozen=True)
+class Cases(Style):
+    """Shows solved episodes of other tasks, those whose first observation resembles this task's most.
+
+    Args:
+        folder: Folder of an evaluation (`turngym eval ... --out FOLDER`); of a task with several solved attempts the
+            shortest is used.
+        k: Largest number of cases in a prompt.
+        share: Largest part of a prompt's tokens that they take; cases that do not fit are left out.
+    """
+
+    folder: str = ""
+    k: int = 3
+    share: float = 0.5
+
+    name: ClassVar[str] = "cases"
+    texts: ClassVar[Mapping[str, str]] = {"shown": _SHOWN}
+
+    def __post_init__(self) -> None:
+        if not self.folder:
+            raise ConfigError("the style 'cases' needs an evaluation to take them from: cases:folder=FOLDER.")
+        if type(self.k) is not int or self.k < 1:
+            raise ConfigError(f"k of the style 'cases' must be a whole number of at least 1, got {self.k!r}.")
+        if isinstance(self.share, bool) or not isinstance(self.share, int | float) or not 0 < self.share <= 1:
+            raise ConfigError(f"share of the style 'cases' must be above 0 and at most 1, got {self.share!r}.")
+        assert self.known  # read now, so that a wrong folder is refused before anything is played
+
+    @cached_property
+    def known(self) -> tuple[tuple[ChatTurn, ...], ...]:
+        """The turns of each case, task by task.
+
+        Raises:
+            ConfigError: The folder is no evaluation, or has no solved episode with its turns.
+        """
+        submission = load_submission(Path(self.folder))
+        solved = {key_of(row) for row in submission.episodes if row["success"]}
+        best: dict[tuple[str, int], tuple[ChatTurn, ...]] = {}
+        for told in sorted(submission.transcripts or (), key=key_of):
+            task = told["label"], told["task"]
+            turns = tuple(_turn_of(turn) for turn in told["turns"])
+            if key_of(told) in solved and turns and (task not in best or len(turns) < len(best[task])):
+                best[task] = turns
+        if not best:
+            raise ConfigError(
+                f"{self.folder} has no solved episode with its turns: `turngym eval ... --out` keeps them."
+            )
+        return tuple(dict.fromkeys(best.values()))
+
+    @cached_property
+    def _index(self) -> FTS5Retriever:
+        return FTS5Retriever([Document(str(n), "", turns[0].observation) for n, turns in enumerate(self.known)])
+
+    def describe(self) -> dict[str, Any]:
+        """Return name, options and texts, with a hash of the cases instead of their folder."""
+        content = [[[turn.observation, turn.completion, turn.action] for turn in turns] for turns in self.known]
+        digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()
+        return {
+            "name": self.name,
+            "options": {"k": self.k, "share": self.share, "cases": len(content), "cases_sha256": digest},
+            "texts": dict(self.texts),
+        }
+
+    def turn(self, memory: EpisodeMemory, scene: Scene) -> Script:
+        """Ask once, with the cases chosen by the first observation."""
+        if not memory.lessons:
+            first = memory.turns[0].observation if memory.turns else scene.request.observation
+            memory.lessons = self._chosen(first, scene)
+        return (yield scene.ask(fitted(memory, scene, scene.system(_examples(memory.lessons)))))
+
+    def _chosen(self, first: str, scene: Scene) -> tuple[str, ...]:
+        """Return the texts of the cases that fit, those most similar to a first observation in front."""
+        [hits] = self._index.search([first], self.k)
+        same = [number for number, turns in enumerate(self.known) if turns[0].observation == first]
+        similar = (int(hit.document.id) for hit in hits)
+        order = dict.fromkeys([*same[: self.k], *similar, *range(min(self.k, len(self.known)))])
+        limit = int(self.share * scene.model.fitting_limit)
+        chosen: tuple[str, ...] = ()
+        for number in list(order)[: self.k]:
+            more = (*chosen, _text(self.known[number], scene))
+            if scene.fits(scene.system(_examples(more)), limit):
+                chosen = more
+        return chosen
+
+
+def _turn_of(turn: Mapping[str, Any]) -> ChatTurn:
+    seen = turn["observation"]
+    text = seen["text"] if isinstance(seen, Mapping) and "text" in seen else seen
+    return ChatTurn(str(text), str(turn["completion"] or ""), str(turn["action"] or ""))
+
+
+def _text(turns: tuple[ChatTurn, ...], scene: Scene) -> str:
+    """Return a case in the answer format of the model that reads it."""
+    written = scene.model.format_of(scene.request).written
+    answers = [written(turn.action, turn.completion, scene.model.thinking) for turn in turns]
+    said = [f"Seen: {turn.observation}\nAnswer: {answer}" for turn, answer in zip(turns, answers, strict=True)]
+    return "\n".join(said)
+
+
+def _examples(cases: tuple[str, ...]) -> str:
+    numbered = (f"Example {number}\n{text}" for number, text in enumerate(cases, 1))
+    return "\n\n".join([_SHOWN, *numbered]) if cases else ""
