@@ -43,6 +43,7 @@ BATCH_STATISTICS = {
 CHOSEN_OVER_BATCH = {
     "bnpo": "groups are weighted by a distribution over all of them",
     "clip_cov": "a few tokens of the whole batch are drawn",
+    "d3s": "episodes and tokens are chosen from the whole batch",
     "dgpo": "groups are weighted by their rates among all of them",
     "pf_ppo": "episodes are drawn from the whole batch",
     "ppo_max": "rewards are divided by the deviation of all returns",

@@ -105,6 +105,23 @@ def test_pf_ppo_multiplies_by_how_often_an_episode_would_be_drawn(
     assert found.metrics["pf_ppo_largest"] == pytest.approx(max(factors), abs=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("iteration", "kept"), [(0, [1, 0, 0, 0, 0, 1]), (1, [1, 0, 1, 0, 0, 1]), (8, [1, 1, 1, 1, 1, 1])]
+)
+def test_d3s_keeps_the_episodes_that_vary_most_and_of_their_tokens_the_uncertain_ones(
+    iteration: int, kept: list[int]
+) -> None:
+    """The shares go from a half to 1 in eight steps; after one, three tokens of four episodes stay."""
+    method = build("dr_grpo+d3s")
+    found = [episode([each]) for each in (1.5, 0.5, 0.5, -0.5, -0.5, -1.5)]
+    for number, each in enumerate(found):
+        each.spec = replace(each.spec, episode=number)
+        each.turns = [replace(turn, entropies=(0.1 + 0.1 * (number == 2),)) for turn in each.turns]
+    method.begin_iteration(iteration, 9)
+    masked = method.credit(turn_table(method.collect(lambda **_: found))).masked
+    assert masked is not None and (~masked).int().tolist() == kept
+
+
 def test_opmd_takes_a_soft_mean_and_asymre_one_below_it() -> None:
     table = table_of([[1, 0, 0, 0]])
     close(of("opmd", table), [0.75, *[-0.25] * 3])

@@ -148,6 +148,16 @@ CASES: dict[str, Case] = {
             LENGTH,
         ),
     ),
+    "d3s": Case(
+        "biased",
+        (
+            Step(
+                "episodes and tokens are chosen by their advantages",
+                {"episodes_start": 1.0, "tokens_start": 1.0},
+            ),
+        ),
+        base="rloo",
+    ),
     "dmpo": Case(
         "biased", (Step("likelihoods are drawn towards a distribution of returns", {"coef": 0.0}),), base="rloo"
     ),
