@@ -28,19 +28,23 @@ from turngym.trainers.records.run_folder import RunFolder
 HERE = Path(__file__).resolve().parent
 TEACHER = "--algorithm grpo --warmup.demonstrations 600 --iterations 0 --max-seconds 0 --no-control"
 EVALUATIONS = ("warmup-greedy", "warmup-sampled", "final-greedy", "final-sampled")
-CURVE, CRITIC = "rollout/success", ("credit/explained_variance", "loss/value_loss")
+CURVE = "rollout/success"
+KEPT = (
+    *("credit/explained_variance", "loss/value_loss", "credit/groups_with_equal_returns"),
+    *("loss/clip_fraction", "policy/kl_sampler", "rollout/invalid_actions"),
+)
 
 
 def outcome(folder: Path) -> dict[str, Any]:
     """Return what is kept of a finished run: success before and after, and over the iterations."""
     run = RunFolder(folder)
     evaluations, records = run.evaluations(), [each for each in run.metrics() if CURVE in each]
-    critic = {name: [float(f"{each[name]:.3g}") for each in records if name in each] for name in CRITIC}
+    kept = {name: [float(f"{each[name]:.3g}") for each in records if name in each] for name in KEPT}
     return {
         "success": {name: round(evaluations[name]["success"]["value"], 4) for name in EVALUATIONS},
         "episodes": evaluations["final-sampled"]["success"]["count"],
         "curve": [round(each[CURVE], 4) for each in records],
-        **{name: values for name, values in critic.items() if values},
+        **{name: values for name, values in kept.items() if values},
         "turns": records[-1]["turns_total"],
         "processor_seconds": round(processor_seconds(folder), 1),
     }
