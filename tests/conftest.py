@@ -13,6 +13,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from _pytest.assertion import rewrite
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -57,6 +58,19 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
+def _rewrite_share(config: pytest.Config) -> None:
+    """Rewrite the assertions of some test modules, which pytest caches: without a cache, every worker rewrites all."""
+    worker = getattr(config, "workerinput", None)
+    if worker is None or sys.dont_write_bytecode or config.option.file_or_dir:
+        return
+    modules = sorted(Path(__file__).parent.rglob("test_*.py"))
+    for path in modules[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]:
+        cached = rewrite.get_cache_dir(path) / (path.stem + rewrite.PYC_TAIL)
+        if not cached.exists() and rewrite.try_makedirs(cached.parent):
+            source, code = rewrite._rewrite_test(path, config)
+            rewrite._write_pyc(config.stash[rewrite.assertstate_key], code, source, cached)
+
+
 @functools.cache
 def slow_tests() -> frozenset[str]:
     """Return the names, as in ``test_x.py::test_y``, or files, as in ``test_x.py``, that take long."""
@@ -70,10 +84,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Collect no garbage while test modules are imported, and leave theirs alone afterwards: they stay to the end."""
     gc.disable()
     try:
+        _rewrite_share(session.config)
         return (yield)
     finally:
         gc.freeze()

@@ -33,9 +33,9 @@ def exact_norms(patch: pytest.MonkeyPatch, *networks: torch.nn.Module) -> None:
         patch.setattr(kind, "forward", norm)
 
 
-def wide_model() -> LanguageModel:
+def wide_model(layers: int = 2) -> LanguageModel:
     """A model in double precision whose distributions depend on what it reads."""
-    model = small_model(dtype=torch.float64)
+    model = small_model(dtype=torch.float64, layers=layers)
     generator = torch.Generator().manual_seed(3)
     with torch.no_grad():
         for parameter in model.network.parameters():

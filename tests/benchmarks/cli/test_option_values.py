@@ -100,6 +100,7 @@ CONTEXT: Mapping[tuple[str, str], Mapping[str, str | None]] = {
     ("mcp", "token"): {"port": "0"},
     ("mcp", "host"): {"port": "0"},
     ("train", "lora-targets"): {"lora-rank": "2"},
+    ("train", "rollout.format"): {"model": None, "warmup.demonstrations": "0"},
     ("train", "self-play.opponents"): _GAME,
     ("train", "self-play.demonstrator"): _GAME,
     ("train", "self-play.matching"): {**_GAME, "self-play.opponents": "random"},

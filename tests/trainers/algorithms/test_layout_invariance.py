@@ -27,7 +27,7 @@ def _exact() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def model() -> LanguageModel:
-    return wide_model()
+    return wide_model(layers=1)  # what methods make of its numbers is compared; test_layouts has more layers
 
 
 @pytest.fixture(scope="module")

@@ -48,7 +48,7 @@ def test_tensors_of_two_devices_are_not_mixed_and_waits_are_counted() -> None:
 
 
 def test_episodes_are_those_of_the_cpu() -> None:
-    played = [play(model, specs=group_specs()) for model in (small_model(), moved(small_model()))]
+    played = [play(model, specs=group_specs()) for model in (small_model(layers=1), moved(small_model(layers=1)))]
     texts = [[turn.completion_ids for each in found for turn in each.turns] for found in played]
     assert texts[0] == texts[1] and len(texts[0]) > 8
 
@@ -64,7 +64,7 @@ def updated(model: LanguageModel, name: str, episodes: list[Trajectory], **optio
 
 def teacher_of(model: LanguageModel) -> LanguageModel:
     """Another model on the same device."""
-    teacher = wide_model()
+    teacher = wide_model(layers=1)
     with torch.no_grad():
         for parameter in teacher.network.parameters():
             parameter.mul_(1.1)
@@ -73,7 +73,7 @@ def teacher_of(model: LanguageModel) -> LanguageModel:
 
 @pytest.fixture(scope="module")
 def episodes() -> list[Trajectory]:
-    return token_episodes(wide_model())
+    return token_episodes(wide_model(layers=1))
 
 
 @pytest.mark.parametrize(("layout", "checkpointing"), [("rows", False), ("packed", True), ("tree", False)])
@@ -83,7 +83,7 @@ def test_updates_are_those_of_the_cpu(
     """With a critic and a reference policy."""
     exact_norms(monkeypatch)
     options: dict[str, Any] = {"layout": layout, "gradient_checkpointing": checkpointing}
-    here, there = wide_model(), moved(wide_model())
+    here, there = wide_model(layers=1), moved(wide_model(layers=1))
     expected = updated(here, "turn_ppo", episodes, **options)
     assert updated(there, "turn_ppo", episodes, **options) == pytest.approx(expected, rel=1e-9, abs=1e-9)
     for name, weight in here.network.state_dict().items():
@@ -104,7 +104,7 @@ _OF_UPDATE = 10
 def test_a_micro_batch_waits_once(name: str, layout: LayoutName, episodes: list[Trajectory]) -> None:
     """For its loss. In rows, transformers looks at the mask of every network twice."""
     config = UpdateConfig(layout=layout, max_micro_batch_tokens=24)
-    learner = Learner(moved(wide_model()), build(name, OPTIONS.get(name, {})), config)
+    learner = Learner(moved(wide_model(layers=1)), build(name, OPTIONS.get(name, {})), config)
     with waits() as preparing:
         count = len(list(learner.prepare(episodes[:5]).micro_batches()))
     with waits() as both:
@@ -117,7 +117,7 @@ def test_a_micro_batch_waits_once(name: str, layout: LayoutName, episodes: list[
 
 @pytest.mark.parametrize("keeps", [False, True])
 def test_a_decode_step_waits_once(keeps: bool) -> None:
-    model, steps = moved(small_model()), 12
+    model, steps = moved(small_model(layers=1)), 12
     draws = [np.random.default_rng(seed).random(steps) for seed in range(6)]
     sessions = Sessions(model.network, frozenset(), 4000)
     with waits() as found:
@@ -135,13 +135,15 @@ def test_every_method_updates_as_on_the_cpu(
     name: str, episodes: list[Trajectory], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exact_norms(monkeypatch)
-    found, expected = (updated(model, name, episodes, minibatches=1) for model in (moved(wide_model()), wide_model()))
+    found, expected = (
+        updated(model, name, episodes, minibatches=1) for model in (moved(wide_model(layers=1)), wide_model(layers=1))
+    )
     assert found == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_sixteen_bits_and_masters(dtype: torch.dtype, episodes: list[Trajectory]) -> None:
-    model = small_model()
+    model = small_model(layers=1)
     torch.nn.Module.to(model.network, dtype)
     found = updated(moved(model), "turn_ppo", episodes)
     if dtype is torch.float16:  # the first loss scale is too large, so that nothing is updated
@@ -153,7 +155,7 @@ def test_sixteen_bits_and_masters(dtype: torch.dtype, episodes: list[Trajectory]
 def test_supervised_learning_is_that_of_the_cpu(episodes: list[Trajectory], monkeypatch: pytest.MonkeyPatch) -> None:
     exact_norms(monkeypatch)
     losses = []
-    for model in (wide_model(), moved(wide_model())):
+    for model in (wide_model(layers=1), moved(wide_model(layers=1))):
         learner = SupervisedLearner(model.network, episodes, SupervisedConfig(observation_weight=0.5, batch_size=4), 0)
         losses.append([learner.run_epoch(), learner.run_epoch()])
     assert losses[0] == pytest.approx(losses[1], rel=1e-9) and losses[0][1] < losses[0][0]
