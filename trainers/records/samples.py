@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from turngym.agents.episodes.evaluate import record_of
+from turngym.agents.episodes.self_play import CALLER, CALLER_TURN
 from turngym.agents.trajectory import Trajectory, Turn
 from turngym.text import valid_text
 from turngym.trainers.core.turn_table import usable
@@ -51,6 +52,10 @@ def sample_of(
         whole["instructions"] = trajectory.instructions
     if trajectory.policy:  # a seat of a game
         whole |= {"agent": trajectory.turns[0].agent if turns else "", "role": trajectory.role}
+        whole["episode"] = trajectory.spec.episode
+        for column in (CALLER, CALLER_TURN):  # of a sub-agent
+            if column in trajectory.columns:
+                whole[column] = int(trajectory.columns[column])
     return whole
 
 

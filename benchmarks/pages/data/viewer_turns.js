@@ -139,7 +139,14 @@ const finalPart = form => form.final && (form.final.seen !== undefined || form.f
   ? [make("section", { class: "turn", tabindex: "-1" }, make("h3", {}, "After the last turn"),
     form.final.image ? make("img", { src: form.final.image, alt: "Picture after the last turn." }) : "",
     form.final.seen === undefined ? "" : block(form.final.seen))] : [];
+const callerOf = form => {
+  const { n, seat, episode, turn } = form.caller;
+  const name = seat || `episode ${episode}`, when = turn === null ? "" : ` in turn ${turn + 1}`;
+  const link = make("a", { href: `#${n}`, "data-caller": n, on: { click: event => { event.preventDefault(); open(n); } } }, name);
+  return make("p", {}, "Called by ", n === null || about.diff ? name : link, when, ".");
+};
 const aboutForm = form => [
+  form.caller ? callerOf(form) : "",
   form.fault ? make("p", { class: "bad" }, `Fault: ${form.fault}`) : "",
   ...form.notes.map(note => make("p", { class: "quiet" }, note)),
   closed("About this episode", pairsOf(form.facts), form.replay && form.replay.command

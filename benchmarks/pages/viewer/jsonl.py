@@ -184,6 +184,15 @@ def whole(value: Any) -> int:
     return int(found) if found is not None and found > 0 else 0
 
 
+def numbered(value: Any) -> int | None:
+    """Return the number of something, and None for everything that is no whole number of at least 0.
+
+    >>> numbered(0), numbered(True), numbered(-1), numbered(1.5)
+    (0, None, None, None)
+    """
+    return value if type(value) is int and 0 <= value < _LARGE else None
+
+
 def items(value: Any) -> list[Any]:
     """Return a list, an empty one for everything else."""
     return value if isinstance(value, list) else []

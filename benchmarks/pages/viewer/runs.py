@@ -13,7 +13,18 @@ from threading import Condition, Thread
 from typing import Any
 
 from turngym.benchmarks.pages.viewer.forms import Form, broken_form, row_form, transcript_form
-from turngym.benchmarks.pages.viewer.jsonl import Broken, Lines, Place, each_line, items, mapping, parsed, read, text
+from turngym.benchmarks.pages.viewer.jsonl import (
+    Broken,
+    Lines,
+    Place,
+    each_line,
+    items,
+    mapping,
+    numbered,
+    parsed,
+    read,
+    text,
+)
 from turngym.benchmarks.pages.viewer.recordings import recording_form
 from turngym.benchmarks.pages.viewer.recordings import scan as scan_recording
 from turngym.benchmarks.pages.viewer.replayed import game_form_apart
@@ -145,9 +156,19 @@ class _Files(Run):
             content = read(file, summary.place)
             if self._is_recording[summary.file]:
                 return recording_form(content, summary.place.line)
-            return self._form(parsed(content, summary.place.line), self._configs.get(file, {}))
+            record = parsed(content, summary.place.line)
+            return {**self._form(record, self._configs.get(file, {})), **self._caller(summary, record)}
         except (Broken, OSError) as error:
             return broken_form(str(error), content)
+
+    def _caller(self, summary: Summary, record: Mapping[str, Any]) -> Form:
+        """Return who called the sub-agent of an episode, and in which turn, as far as that was recorded."""
+        caller, turn = numbered(record.get("caller")), numbered(record.get("caller_turn"))
+        if caller is None:
+            return {}
+        found = [each for each in self.known if each.file == summary.file and each.episode == caller]
+        shown = {"n": found[0].index, "seat": found[0].seat} if found else {"n": None, "seat": ""}
+        return {"caller": {**shown, "episode": caller, "turn": turn}}
 
     def _form(self, record: Mapping[str, Any], config: Mapping[str, Any]) -> Form:
         config = {**config, **mapping(mapping(config.get("of_env")).get(text(record.get("env"))))}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from turngym.arithmetic import float_sum
-from turngym.benchmarks.pages.viewer.jsonl import Place, items, number, text, whole
+from turngym.benchmarks.pages.viewer.jsonl import Place, items, number, numbered, text, whole
 
 BROKEN = "broken"
 """Status of a line that cannot be read."""
@@ -31,6 +31,7 @@ class Summary:
         task: Number of the task, or name of the match.
         attempt: Attempt at the task.
         seat: The seat and its role, where one seat of a game is told about.
+        episode: Number of the episode that a seat of a game was recorded with; None where there is none.
         winner: Winning side, when the whole game is reported.
         success: 1 solved, 0 not, -1 unknown.
         score: The benchmark's number.
@@ -54,6 +55,7 @@ class Summary:
     task: str = ""
     attempt: int = 0
     seat: str = ""
+    episode: int | None = None
     winner: str = ""
     success: int = -1
     score: float | None = None
@@ -200,6 +202,7 @@ def of_record(
         task=_short(record.get("task", record.get("match"))),
         attempt=whole(record.get("attempt")),
         seat=_kept(seat),
+        episode=numbered(record.get("episode")),
         winner=_kept(winner),
         success=_success(record),
         score=number(record.get("score")),

@@ -1,13 +1,19 @@
 """What the viewer makes of single records, and where it draws lines."""
 
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from view_runs import written
 
+from turngym.agents.core import Agent, Decision, Request
+from turngym.agents.episodes.self_play import LEARNER, GameSpec, SelfPlay
 from turngym.benchmarks.pages.viewer import runs
 from turngym.benchmarks.pages.viewer.forms import facts_of, replay_of, turn_form
 from turngym.benchmarks.pages.viewer.runs import open_run
+from turngym.envs.delegation.game import Delegation
+from turngym.trainers.records.samples import sample_of
 
 
 def test_a_turn_keeps_all_that_was_recorded_of_it() -> None:
@@ -41,6 +47,39 @@ def test_a_turn_keeps_all_that_was_recorded_of_it() -> None:
         "more": [["speed", "7"]],
     }
     assert turn_form({}) == {"reward": None, "more": []}
+
+
+class _Caller(Agent):
+    """Calls a sub-agent in its second turn; sub-agents report at once."""
+
+    def act(self, requests: Sequence[Request]) -> list[Decision]:
+        texts = [
+            "<report>7</report>" if each.info["seat"] else ["go", "<ask>help</ask>", "go"][each.turn]
+            for each in requests
+        ]
+        return [Decision(action=text, completion=text) for text in texts]
+
+    def forget(self, episode: int) -> None:
+        """There is no memory."""
+
+
+def test_a_sub_agent_links_to_the_turn_of_its_caller(tmp_path: Path) -> None:
+    rules = {"env": "held:Held", "calls": 1, "env_options": {"max_turns": 2}}
+    tables = SelfPlay(lambda: Delegation(**rules), 1, env_id="systems", final_prompts=False)
+    with closing(tables):
+        played = tables.play([GameSpec(3, 0)], {LEARNER: _Caller()})
+    lines = [sample_of(trajectory) for trajectory in played]
+    assert [(line["episode"], line.get("caller"), line.get("caller_turn")) for line in lines] == [
+        (6, None, None),
+        (7, 6, 1),
+    ]
+    run = open_run(written(tmp_path / "samples.jsonl", *lines)).search()
+    run.wait_for()
+    main, sub = map(run.form, run.known)
+    assert "caller" not in main and sub["caller"] == {"n": 0, "seat": "player_0 main", "episode": 6, "turn": 1}
+    alone = open_run(written(tmp_path / "alone.jsonl", {**lines[1], "caller_turn": "x"})).search()
+    alone.wait_for()
+    assert alone.form(alone.known[0])["caller"] == {"n": None, "seat": "", "episode": 6, "turn": None}
 
 
 def test_facts_leave_out_what_is_empty() -> None:

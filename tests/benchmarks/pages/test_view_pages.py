@@ -75,6 +75,26 @@ def trained(path: Path) -> Path:
     return path
 
 
+def test_a_call_links_to_its_caller(open_page: OpenPage, tmp_path: Path) -> None:
+    turn = {"observation": "Ready.", "action": "go", "reward": 0.0}
+    main = {
+        "env": "turngym/Delegation-v0",
+        "seed": 3,
+        "turns": [turn],
+        "agent": "player_0",
+        "role": "main",
+        "episode": 6,
+    }
+    call = {**main, "agent": "player_1", "role": "sub", "episode": 7, "caller": 6, "caller_turn": 0}
+    page = shown(open_page(page_of(tmp_path, written(tmp_path / "samples.jsonl", main, call))))
+    assert page.locator("[data-caller]").count() == 0
+    page.locator("#rows button").nth(1).click()
+    page.wait_for_selector('#episode[data-n="1"]')
+    assert "Called by player_0 main in turn 1." in page.inner_text("#episode")
+    page.locator("[data-caller]").click()
+    page.wait_for_selector('#episode[data-n="0"]')
+
+
 @pytest.mark.parametrize(("scheme", "size"), SCREENS)
 def test_every_kind_of_run_fits_the_screen_in_both_themes(
     open_page: OpenPage, tmp_path: Path, scheme: Scheme, size: tuple[int, int]
