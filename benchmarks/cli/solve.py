@@ -31,8 +31,8 @@ class Arguments:
 
     Args:
         game: Id of the game, `module:Class` or `path/to/file.py:Class`.
-        solver: Counterfactual regret minimisation (plain, CFR+, discounted, with external or outcome sampling), or
-            fictitious play.
+        solver: Counterfactual regret minimisation (plain, CFR+, discounted, with external or outcome sampling),
+            fictitious play, or double oracle with exact best responses (psro), for two seats and zero sums.
         iterations: Number of iterations.
         seed: Seed of the solvers that sample.
         option: Option of the game, such as faces=3.
@@ -41,7 +41,7 @@ class Arguments:
     """
 
     game: Positional[str]
-    solver: Literal["cfr", "cfr+", "dcfr", "fictitious", "external", "outcome"] = "cfr+"
+    solver: Literal["cfr", "cfr+", "dcfr", "fictitious", "psro", "external", "outcome"] = "cfr+"
     iterations: int = 1000
     seed: int = 0
     option: Pairs = ()

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from turngym.envs.multiagent.equilibria.cfr import CFR
     from turngym.envs.multiagent.equilibria.evaluation import Evaluation, best_response, evaluate_policy
     from turngym.envs.multiagent.equilibria.fictitious import FictitiousPlay
+    from turngym.envs.multiagent.equilibria.psro import DoubleOracle, matrix_equilibrium
     from turngym.envs.multiagent.equilibria.sampling import MonteCarloCFR
     from turngym.envs.multiagent.equilibria.solvers import SOLVERS, make_solver
     from turngym.envs.multiagent.equilibria.tabular import TabularPlayer, TabularPolicy
@@ -19,6 +20,7 @@ else:
             "turngym.envs.multiagent.equilibria.evaluation": ("Evaluation", "best_response", "evaluate_policy"),
             "turngym.envs.multiagent.equilibria.cfr": ("CFR",),
             "turngym.envs.multiagent.equilibria.fictitious": ("FictitiousPlay",),
+            "turngym.envs.multiagent.equilibria.psro": ("DoubleOracle", "matrix_equilibrium"),
             "turngym.envs.multiagent.equilibria.sampling": ("MonteCarloCFR",),
             "turngym.envs.multiagent.equilibria.solvers": ("SOLVERS", "make_solver"),
             "turngym.envs.multiagent.equilibria.tabular": ("TabularPlayer", "TabularPolicy"),
@@ -29,6 +31,7 @@ else:
 __all__ = [
     "CFR",
     "SOLVERS",
+    "DoubleOracle",
     "Evaluation",
     "FictitiousPlay",
     "GameTree",
@@ -40,4 +43,5 @@ __all__ = [
     "evaluate_policy",
     "game_tree",
     "make_solver",
+    "matrix_equilibrium",
 ]

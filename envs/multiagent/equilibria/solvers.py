@@ -8,6 +8,7 @@ from typing import Protocol
 
 from turngym.envs.multiagent.equilibria.cfr import CFR, VARIANTS
 from turngym.envs.multiagent.equilibria.fictitious import FictitiousPlay
+from turngym.envs.multiagent.equilibria.psro import DoubleOracle
 from turngym.envs.multiagent.equilibria.sampling import MonteCarloCFR
 from turngym.envs.multiagent.equilibria.tree import Floats, GameTree
 from turngym.errors import UnknownName, nearest
@@ -27,6 +28,7 @@ class Solver(Protocol):
 SOLVERS: Mapping[str, Callable[[GameTree, int], Solver]] = {
     **{name: partial(lambda variant, tree, seed: CFR(tree, variant), variant) for name, variant in VARIANTS.items()},
     "fictitious": lambda tree, seed: FictitiousPlay(tree),
+    "psro": lambda tree, seed: DoubleOracle(tree),
     "external": lambda tree, seed: MonteCarloCFR(tree, "external", seed),
     "outcome": lambda tree, seed: MonteCarloCFR(tree, "outcome", seed),
 }
@@ -43,6 +45,7 @@ def make_solver(name: str, tree: GameTree, seed: int = 0) -> Solver:
 
     Raises:
         UnknownName: There is no such solver.
+        ConfigError: It does not solve games of this kind.
     """
     if name not in SOLVERS:
         raise UnknownName(f"no solver named {name!r}. {nearest(name, SOLVERS)}")

@@ -13,6 +13,7 @@ from turngym.benchmarks.tournaments.run import play_tournament
 from turngym.envs.multiagent import make_game, make_player
 from turngym.envs.multiagent.equilibria import (
     SOLVERS,
+    DoubleOracle,
     GameTree,
     TabularPlayer,
     TabularPolicy,
@@ -20,6 +21,7 @@ from turngym.envs.multiagent.equilibria import (
     evaluate_policy,
     game_tree,
     make_solver,
+    matrix_equilibrium,
 )
 from turngym.envs.multiagent.equilibria.chance import EveryDraw
 from turngym.envs.tablegames.kuhn_poker import rules
@@ -92,6 +94,41 @@ def test_values_of_the_games_are_the_known_ones(tree: GameTree, value: float, it
 def test_every_solver_approaches_the_equilibrium_of_kuhn_poker(name: str) -> None:
     exploitability, value = solved(name, KUHN, 3000 if name in ("external", "outcome") else 300)
     assert exploitability < 0.06 and value == pytest.approx(-1 / 18, abs=0.05)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 4), (5, 3), (12, 12)])
+def test_matrix_games_are_solved(shape: tuple[int, int]) -> None:
+    """Neither seat gains by leaving the equilibrium; small whole payoffs have many ties, and rows are there twice."""
+    generator = np.random.default_rng(shape)
+    for _ in range(20):
+        payoffs = generator.integers(-2, 3, shape).astype(float)
+        rows, columns, value = matrix_equilibrium(np.concatenate([payoffs, payoffs]))
+        rows = rows[: shape[0]] + rows[shape[0] :]
+        assert min(*rows, *columns) >= 0 and (rows.sum(), columns.sum()) == pytest.approx((1, 1))
+        assert (payoffs @ columns).max() == pytest.approx(value, abs=1e-9) == (rows @ payoffs).min()
+
+
+def test_double_oracle_ends_in_the_equilibrium_of_kuhn_poker() -> None:
+    solver, found = DoubleOracle(KUHN), []
+    while not solver.is_solved:
+        found.append(evaluate_policy(KUHN, solver.average()).exploitability)
+        solver.step()
+    assert found == pytest.approx([11 / 24, 5 / 12, 1 / 6, 11 / 120, 1 / 9, 13 / 192, 0], abs=1e-9)
+    assert evaluate_policy(KUHN, solver.average()).values[0] == pytest.approx(-1 / 18)
+    sizes = [len(each) for each in solver.populations]
+    solver.step()
+    assert sizes == [7, 7] == [len(each) for each in solver.populations]
+
+
+def test_cfr_plus_needs_fewer_iterations_than_double_oracle_in_leduc_poker() -> None:
+    for iterations, exploitability in ((10, 1.562312), (20, 0.651450)):
+        assert solved("psro", LEDUC, iterations)[0] == pytest.approx(exploitability, abs=1e-5)
+        assert solved("cfr+", LEDUC, iterations)[0] < exploitability
+
+
+def test_double_oracle_refuses_games_that_are_not_zero_sum() -> None:
+    with pytest.raises(ConfigError, match="zero-sum games of two seats, and prisoners_dilemma is none"):
+        make_solver("psro", game_tree(make_game("turngym/PrisonersDilemma-v0", rounds=1)))
 
 
 def test_sampling_solvers_depend_on_the_seed_alone() -> None:
