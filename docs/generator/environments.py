@@ -176,11 +176,17 @@ def _options(words: Words) -> Iterator[str]:
 
 def _example(family: Family) -> Iterator[str]:
     env_id = next(iter(family.playable()))
-    env = _make(family)
-    player, text = opening_text(env, SEED, _MOST_TURNS)
-    env.close()
+    player, text = _opening(env_id)
     yield f"Start of an episode of `{env_id}` (split `test`, seed {SEED}), played by {player}."
     yield _fenced(text)
+
+
+@cache
+def _opening(env_id: str) -> tuple[str, str]:
+    env = gymnasium.make(env_id, split="test").unwrapped
+    found = opening_text(env, SEED, _MOST_TURNS)
+    env.close()
+    return found
 
 
 def _fenced(text: str) -> str:

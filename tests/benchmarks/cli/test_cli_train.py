@@ -126,7 +126,7 @@ def test_every_algorithm_can_be_chosen_with_its_settings(name: str) -> None:
     for part, kind in parts(name):
         field, value = other_value(kind)
         option = f"--{part}.{field}".replace("_", "-")
-        config = parsed(f"--algorithm={name}", option, str(value))
+        config = parsed("--preset=quickstart", f"--algorithm={name}", option, str(value))
         assert config.algorithm_options == {**quickstart, part: {**quickstart.get(part, {}), field: value}}
         build(config.algorithm, config.algorithm_options)
 
