@@ -7,13 +7,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 from turngym.agents.prompt_text import PromptConfig, system_text
 from turngym.agents.recordings.submission import key_of, load_submission
 from turngym.benchmarks.exports.source import Content, Source, plain, shown
 from turngym.errors import ConfigError
-from turngym.storage.bounded import read_lines
+from turngym.storage.bounded import read_json, read_lines
 from turngym.wrappers.actions.action_format import FORMATS
 
 _SAMPLES, _METRICS = "samples", "metrics.jsonl"
@@ -31,11 +31,12 @@ def conversations(source: Source) -> Iterator[Content]:
     """
     is_run = any((source.folder / name).exists() for name in (_SAMPLES, _METRICS))
     count = 0
-    for id, row, transcript in _of_run(source.folder) if is_run else _of_evaluation(source.folder):
+    rows, settings = _of_run(source.folder) if is_run else _of_evaluation(source.folder)
+    for id, row, transcript in rows:
         if row["status"] == "env_error" or not transcript["turns"] or (source.success and not row["success"]):
             continue
         count += 1
-        yield _conversation(id, row, transcript)
+        yield _conversation(id, row, transcript, settings)
     if not count:
         wanted = "solved episode" if source.success else "episode with turns"
         raise ConfigError(
@@ -44,16 +45,32 @@ def conversations(source: Source) -> Iterator[Content]:
         )
 
 
-def _of_evaluation(folder: Path) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
+_Rows: TypeAlias = Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]
+"""Id, record and transcript of each episode."""
+
+
+def _of_evaluation(folder: Path) -> tuple[_Rows, Mapping[str, Any]]:
+    """Return the episodes, and the settings with which a model was asked."""
     submission = load_submission(folder)
     told = {key_of(each): each for each in submission.transcripts or ()}
-    for row in submission.episodes:
-        transcript = told.get(key_of(row))
-        if transcript is not None:
-            yield f"{row['label']}:{row['task']}:{row['attempt']}", row, transcript
+    rows = (
+        (f"{row['label']}:{row['task']}:{row['attempt']}", row, told[key_of(row)])
+        for row in submission.episodes
+        if key_of(row) in told
+    )
+    return rows, submission.config["sampling"]
 
 
-def _of_run(folder: Path) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
+def _of_run(folder: Path) -> tuple[_Rows, Mapping[str, Any]]:
+    """Return the episodes that were kept, and the settings with which the policy was asked."""
+    try:
+        settings = read_json(folder / "config.json")["rollout"]
+    except FileNotFoundError:
+        settings = {}
+    return _kept(folder), settings
+
+
+def _kept(folder: Path) -> _Rows:
     for file in sorted((folder / _SAMPLES).glob("*.jsonl")):
         try:
             rows = read_lines(file)
@@ -63,9 +80,13 @@ def _of_run(folder: Path) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str,
             yield f"{file.stem}:{number}", row, row
 
 
-def _conversation(id: str, row: Mapping[str, Any], transcript: Mapping[str, Any]) -> Content:
+def _conversation(
+    id: str, row: Mapping[str, Any], transcript: Mapping[str, Any], settings: Mapping[str, Any]
+) -> Content:
     turns: Sequence[Mapping[str, Any]] = transcript["turns"]
-    rules = system_text(PromptConfig(), plain(transcript.get("instructions") or ""), _answer_format(turns))
+    prompt, named = settings.get("prompt") or {}, str(settings.get("format"))
+    sentence = FORMATS[named].sentence if prompt and named in FORMATS else _answer_format(turns)
+    rules = system_text(PromptConfig.build("the prompt", prompt), plain(transcript.get("instructions") or ""), sentence)
     messages = [{"role": "system", "content": rules}] if rules else []
     for turn in turns:
         messages.append({"role": "user", "content": shown(turn["observation"])})

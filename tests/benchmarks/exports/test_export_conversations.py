@@ -64,6 +64,25 @@ def test_only_solved_episodes_where_asked_for(folder: Path, tmp_path: Path) -> N
         export(folder, "inspect", tmp_path / "log.json", success=True)
 
 
+@pytest.mark.parametrize(
+    ("prompt", "format", "system"),
+    [
+        ({}, "plain", ["Count."]),
+        ({"instructions": True}, "plain", ["Count.\nAnswer format: write the action and nothing else."]),
+        ({"instructions": False}, "plain", []),
+        ({"system": "Be brief. {format}"}, "boxed", ["Be brief. Answer format: write the action as \\boxed{...}."]),
+    ],
+)
+def test_the_rules_are_those_that_the_policy_was_shown(
+    prompt: dict[str, Any], format: str, system: list[str], tmp_path: Path
+) -> None:
+    played = Trajectory(EpisodeSpec(0, 7), GUESS, turns=[Turn("one?", "", "1")], terminated=True, instructions="Count.")
+    RunFolder(tmp_path / "run").write_samples("iteration-000005", [played])
+    (tmp_path / "run" / "config.json").write_text(json.dumps({"rollout": {"prompt": prompt, "format": format}}))
+    (row,) = rows_of(export(tmp_path / "run", "chat", tmp_path / "chat.jsonl")[0])
+    assert [message["content"] for message in row["messages"]] == [*system, "one?", "1"]
+
+
 def kept(run: RunFolder, *episodes: tuple[int, list[str], float]) -> None:
     """Keep episodes of a task, whose answers are sent back and whose last one is paid."""
     played = []
