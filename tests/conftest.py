@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Generator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -61,14 +62,16 @@ def pytest_configure(config: pytest.Config) -> None:
 def _rewrite_share(config: pytest.Config) -> None:
     """Rewrite the assertions of some test modules, which pytest caches: without a cache, every worker rewrites all."""
     worker = getattr(config, "workerinput", None)
-    if worker is None or sys.dont_write_bytecode or config.option.file_or_dir:
+    is_whole = config.option.assertmode == "rewrite" and not config.option.file_or_dir
+    if worker is None or sys.dont_write_bytecode or not is_whole:
         return
     modules = sorted(Path(__file__).parent.rglob("test_*.py"))
     for path in modules[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]:
         cached = rewrite.get_cache_dir(path) / (path.stem + rewrite.PYC_TAIL)
         if not cached.exists() and rewrite.try_makedirs(cached.parent):
-            source, code = rewrite._rewrite_test(path, config)
-            rewrite._write_pyc(config.stash[rewrite.assertstate_key], code, source, cached)
+            with suppress(SyntaxError):  # collecting the module reports it
+                source, code = rewrite._rewrite_test(path, config)
+                rewrite._write_pyc(config.stash[rewrite.assertstate_key], code, source, cached)
 
 
 @functools.cache
