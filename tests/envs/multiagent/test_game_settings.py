@@ -162,11 +162,11 @@ def test_cumulative_rewards_and_steps_add_up_to_the_returns_of_the_table(game_id
     env.reset(seed=4)
     sums, draw = dict.fromkeys(env.possible_agents, 0.0), stream("texts", game_id)
     for agent in env.agent_iter():
-        _, reward, is_over, _, info = env.last()
+        _, reward, terminated, truncated, info = env.last()
         sums[agent] += reward
         legal = info["legal_actions"]
         text = "\ud800?" if draw.random() < 0.2 else legal[int(draw.integers(len(legal)))] if legal else SILENCE
-        env.step(None if is_over else text)
+        env.step(None if terminated or truncated else text)
     assert list(sums.values()) == pytest.approx(env.table.returns, abs=1e-9)
 
 
