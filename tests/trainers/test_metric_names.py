@@ -57,7 +57,7 @@ OPTIONS: dict[str, dict[str, Any]] = {"arpo": {"arpo": {"episodes_per_group": 3}
 def records(config: TrainConfig, folder: Path, dtype: torch.dtype = torch.float32) -> list[dict[str, Any]]:
     """Train without a warm-up."""
     method = build_algorithm(config)
-    task, model, run = make_task(config, method), small_model(), RunFolder.create(folder, config)
+    task, model, run = make_task(config, method), small_model(layers=1), RunFolder.create(folder, config)
     set_format(model.network, dtype)
     learner = build_learner(config, model, method)
     try:
