@@ -51,11 +51,12 @@ def learner_of(model: LanguageModel, method: Algorithm[Any], ranks: Ranks | None
     """A learner on a model of its own, sharded if ranks are given."""
     own = model.with_network(copy.deepcopy(model.network))
     torch.manual_seed(0)
+    config = UpdateConfig(**{**CONFIG, **settings})
     found = Learner(
         own,
         method,
-        UpdateConfig(**{**CONFIG, **settings}),
-        spread=None if ranks is None else Sharded(ranks),
+        config,
+        spread=None if ranks is None else Sharded(ranks, config.shard_group),
         teaching=Teaching("ema", lessons=lambda shown: [(7, 9)] * len(shown)),
     )
     for group in found.optimizer.param_groups:
@@ -340,13 +341,14 @@ def emergency(ranks: Ranks) -> dict[str, Any]:
 
 
 def nodes(ranks: Ranks) -> dict[str, Any]:
-    """Two nodes of two ranks: the nodes are copies of each other."""
+    """Two nodes of two ranks: the nodes are copies of each other, unless all ranks hold one copy together."""
     model, episodes = model_and_episodes()
-    learner = learner_of(model, made("ppo"), ranks)
-    weight = next(iter(learner.network.parameters()))
+    together = {"sharding": "full", "shard_group": ranks.size}
+    learners = [learner_of(model, made("ppo"), ranks, **settings) for settings in ({}, together)]
     return {
-        "placements": str(weight.placements),  # type: ignore[attr-defined]
+        "placements": [str(next(iter(each.network.parameters())).placements) for each in learners],  # type: ignore[attr-defined]
         "update": compared(model, episodes, "ppo", ranks, updates=2),
+        "one copy": compared(model, episodes, "ppo", ranks, updates=2, **together),
         "probes": compared(with_adapters(model), episodes, "st_ppo", ranks),
         "resumed": resumed(ranks, model, "ppo", episodes),
     }

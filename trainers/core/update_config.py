@@ -84,6 +84,8 @@ class UpdateConfig(Options):
             twice as fast on a GPU, after half a minute of compiling at the first update.
         sharding: Sharding across ranks: ``none`` replicates weights, gradients and optimiser state, ``full`` shards
             them (FSDP), with less memory and more communication. Results differ only by rounding.
+        shard_group: Number of ranks that hold one copy of the model together with sharding ``full``, a divisor of the
+            number of ranks; groups are copies of each other (HSDP). 0 is the ranks of a machine.
         on_context: Handling of an episode whose next prompt did not fit: ``train`` treats it as truncated, ``mask``
             keeps it in the group statistics but not in the loss, ``drop`` excludes it from both, so its group shrinks.
         on_truncated: Handling of other truncated episodes, mostly by the turn limit: ``train``, or ``mask``, which
@@ -114,6 +116,7 @@ class UpdateConfig(Options):
     gradient_checkpointing: bool = False
     compile: bool = False
     sharding: _ShardingName = "none"
+    shard_group: Natural = 0
     on_context: OnContext = "train"
     on_truncated: _OnCutOff = "train"
     on_overlong: _OnCutOff = "train"
@@ -126,6 +129,9 @@ class UpdateConfig(Options):
         if self.sharding == "full" and (self.offload or self.optimizer != "adamw"):
             with_it = "--update.offload" if self.offload else f"--update.optimizer {self.optimizer}"
             raise ConfigError(f"sharding full divides the state of adamw over the ranks: leave out {with_it}.")
+        if self.shard_group and (self.sharding == "none" or self.shard_group == 1):
+            fix = "--update.sharding full" if self.shard_group > 1 else "--update.sharding none"
+            raise ConfigError(f"shard_group {self.shard_group} shards nothing: leave it out, and pass {fix}.")
 
     @property
     def exclusion(self) -> Exclusion:

@@ -35,8 +35,8 @@ from turngym.trainers.loop.setup import (
     chosen_sampler,
     initial_model,
     require_drafts,
-    require_own_sampler,
     require_packages,
+    require_ranks,
     stays_on_cpu,
     with_adapters,
 )
@@ -116,7 +116,7 @@ def _begin(config: TrainConfig, run_dir: Path, ranks: Ranks, console: Console, w
     for name in config.track:
         require_tracker(name)
     require_packages(config)
-    require_own_sampler(config, ranks)
+    require_ranks(config, ranks)
     algorithm = build_algorithm(config)  # a wrong name or setting fails before anything is written
     if ranks.size == 1 and torch.cuda.is_available() and stays_on_cpu(config):
         config = replace(config, device="cpu")
@@ -136,7 +136,7 @@ def _resume(given: TrainConfig, run_dir: Path, ranks: Ranks, console: Console, w
     with folder_of_ranks(ranks, run_dir) as folder:
         config = ranks.agree(lambda: folder.resumed_config(given))
         require_packages(config)
-        require_own_sampler(config, ranks)
+        require_ranks(config, ranks)
         chosen_precision(config.precision, chosen_device(rank_device(config.device, ranks)))
         algorithm = build_algorithm(config)
         with closing(make_task(config, algorithm, ranks)) as task:

@@ -230,7 +230,9 @@ def initial_model(config: TrainConfig, texts: Callable[[], Sequence[str]], warms
 
 def _spread_over(ranks: Ranks, config: TrainConfig) -> Spread:
     """Return how the settings spread a model over ranks; one rank holds all of it."""
-    return Sharded(ranks) if config.update.sharding == "full" and ranks.size > 1 else Replicated(ranks)
+    if config.update.sharding == "full" and ranks.size > 1:
+        return Sharded(ranks, config.update.shard_group)
+    return Replicated(ranks)
 
 
 def build_learner(
@@ -296,12 +298,17 @@ def torch_version() -> tuple[int, ...]:
     return tuple(int(part) for part in torch.__version__.split(".")[:2])
 
 
-def require_own_sampler(config: TrainConfig, ranks: Ranks) -> None:
-    """Raise if several ranks were to share what generates for one process.
+def require_ranks(config: TrainConfig, ranks: Ranks) -> None:
+    """Raise if several ranks cannot do what the settings say.
 
     Raises:
-        ConfigError: There are several, and each is to run vLLM inside of its own process.
+        ConfigError: Each is to run vLLM inside of its own process, or groups of them would not be equally large.
     """
+    if ranks.size > 1 and (group := config.update.shard_group) and ranks.size % group:
+        raise ConfigError(
+            f"{ranks.size} ranks cannot be divided into groups of {group}: pass a divisor of {ranks.size} as "
+            "--update.shard-group, or leave it out for one copy of the model on each machine."
+        )
     if ranks.size > 1 and config.rollout.sampler == "vllm" and not config.rollout.ray.workers:
         raise ConfigError(
             f"{ranks.size} ranks cannot each run vLLM inside of their process, where it makes ranks of its own: pass "

@@ -10,7 +10,7 @@ from turngym.trainers.core.update_config import default_micro_batch_tokens
 from turngym.trainers.settings.config import TrainConfig
 
 _MAY_CHANGE: Mapping[str, tuple[str, ...]] = {
-    "update": ("max_micro_batch_tokens", "gradient_checkpointing", "sharding"),
+    "update": ("max_micro_batch_tokens", "gradient_checkpointing", "sharding", "shard_group"),
     "rollout": ("num_envs",),
 }
 """Settings that bound memory and affect results only by rounding, by part."""

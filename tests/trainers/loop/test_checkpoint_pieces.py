@@ -15,8 +15,9 @@ from turngym.agents.models.checkpoint_tensors import files_of, is_checkpoint, re
 from turngym.agents.models.size import parameter_count
 from turngym.errors import CheckpointError, ConfigError
 from turngym.trainers.core.update_config import UpdateConfig
+from turngym.trainers.engine.ranks import SINGLE
 from turngym.trainers.loop.checkpoints.pieces import read_divided
-from turngym.trainers.loop.setup import require_packages
+from turngym.trainers.loop.setup import require_packages, require_ranks
 from turngym.trainers.settings.config import TrainConfig
 
 
@@ -87,6 +88,13 @@ def test_settings_that_sharding_excludes() -> None:
         UpdateConfig(sharding="full", offload=True)
     with pytest.raises(ConfigError, match=r"leave out --update\.optimizer adamw_8bit"):
         UpdateConfig(sharding="full", optimizer="adamw_8bit")
+    with pytest.raises(ConfigError, match=r"shard_group 4 shards nothing: .* pass --update\.sharding full"):
+        UpdateConfig(shard_group=4)
+    with pytest.raises(ConfigError, match=r"shard_group 1 shards nothing: .* pass --update\.sharding none"):
+        UpdateConfig(sharding="full", shard_group=1)
+    config = TrainConfig(update=UpdateConfig(sharding="full", shard_group=4))
+    with pytest.raises(ConfigError, match=r"6 ranks cannot be divided into groups of 4: pass a divisor of 6"):
+        require_ranks(config, type(SINGLE)(size=6))
     with pytest.raises(ConfigError, match="sharding must be one of 'none', 'full'"):
         UpdateConfig(sharding="half")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="nf4 cannot be divided over ranks"):

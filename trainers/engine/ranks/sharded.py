@@ -29,10 +29,12 @@ class Sharded(Replicated):
 
     Args:
         ranks: The ranks.
+        group: Ranks that hold one copy together, a divisor of their number; 0 is those of a machine.
     """
 
-    def __init__(self, ranks: Ranks) -> None:
+    def __init__(self, ranks: Ranks, group: int = 0) -> None:
         super().__init__(ranks)
+        self._group = group
         self._mesh: DeviceMesh | None = None
 
     def passes(self, own: int) -> int:
@@ -59,7 +61,7 @@ class Sharded(Replicated):
     def placed(self, network: ModuleT, whole: Sequence[str] = ()) -> ModuleT:
         """Return a copy of a network of which this rank holds a part."""
         if self._mesh is None:
-            self._mesh = device_mesh(next(network.parameters()).device)
+            self._mesh = device_mesh(next(network.parameters()).device, self.ranks, self._group)
         return sharded_copy(network, self._mesh, whole)
 
     def release(self, network: nn.Module, target: nn.Module) -> None:

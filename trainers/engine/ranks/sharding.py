@@ -15,7 +15,6 @@ from types import MethodType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
@@ -25,6 +24,7 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from turngym.errors import ConfigError
 from turngym.trainers.engine.head import same_head
 from turngym.trainers.engine.layouts.check import same_layouts
+from turngym.trainers.engine.ranks.base import Ranks
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 TensorT = TypeVar("TensorT", bound=Tensor)
@@ -34,17 +34,24 @@ _SHORT = (torch.bfloat16, torch.float16)
 _METHOD = "_turngym_inside"
 
 
-def device_mesh(device: torch.device) -> DeviceMesh:
-    """Return the ranks of a run as FSDP takes them: all in one line, or the nodes of several as copies of each other.
+def device_mesh(device: torch.device, ranks: Ranks, group: int = 0) -> DeviceMesh:
+    """Return the ranks of a run as FSDP takes them: all in one line, or in groups that are copies of each other.
 
-    On several nodes the weights are divided over the ranks of each node, and the gradients of its parts are added up
-    over the nodes (HSDP), so that no weights cross the network between them.
+    The weights are divided over the ranks of each group, and the gradients of its parts are added up over the groups
+    (HSDP), so that no weights are sent from one to another.
+
+    Args:
+        device: The device of the weights.
+        ranks: The ranks; all take part.
+        group: Ranks of a group; 0 is those of a machine, or all where machines have one or unequally many.
     """
-    size = dist.get_world_size()
-    on_node = int(os.environ.get("LOCAL_WORLD_SIZE", size))
-    if on_node in (1, size) or size % on_node:
+    size = ranks.size
+    if not group:
+        sizes = set(ranks.gathered(int(os.environ.get("LOCAL_WORLD_SIZE", size))))
+        group = sizes.pop() if len(sizes) == 1 else size
+    if group in (1, size) or size % group:
         return init_device_mesh(device.type, (size,))
-    return init_device_mesh(device.type, (size // on_node, on_node), mesh_dim_names=("replicate", "shard"))
+    return init_device_mesh(device.type, (size // group, group), mesh_dim_names=("replicate", "shard"))
 
 
 def sharded_copy(network: ModuleT, mesh: DeviceMesh, whole: Sequence[str] = ()) -> ModuleT:
