@@ -56,7 +56,8 @@ def trained(arm: str, seed: int) -> Path:
 def played(model: Path, out: Path, *words: str) -> Path:
     """Let a model play with sampled actions, and return the folder of the evaluation."""
     if not (out / "results.json").exists():
-        turngym("eval", LAKES, "--agent", f"hf:{model}", "--temperature", "1", *words, "--out", str(out))
+        again = ("--resume",) if out.exists() else ()
+        turngym("eval", LAKES, "--agent", f"hf:{model}", "--temperature", "1", *words, "--out", str(out), *again)
     return out
 
 
