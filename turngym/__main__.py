@@ -30,7 +30,7 @@ COMMANDS = {
     "new-env": "Write a new environment: one file with a working example game, and one with its test.",
     "eval": "Evaluate an agent on a suite or an environment, with 95 % intervals.",
     "verify": "Verify the folder of an evaluation: files, tasks, numbers, and replayed episodes.",
-    "export": "Convert an evaluation to an Inspect AI log or lm-evaluation-harness results.",
+    "export": "Convert episodes to chat, training or preference data, or to the formats of other tools.",
     "export-tasks": "Write instances of an environment as Harbor task folders, with the same judge.",
     "rescore": "Judge recorded episodes again, with another judge or newer rules, and list what changes.",
     "compare": "Compare two evaluations on the same tasks, task by task, with 95 % intervals.",

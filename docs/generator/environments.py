@@ -146,6 +146,8 @@ def _actions(env: Any) -> Iterator[str]:
     if legal:
         shown = ", ".join(f"`{action}`" for action in legal[:12])
         more = f" and {len(legal) - 12} more" if len(legal) > 12 else ""
+        if tuple(legal) == ("say",):
+            more = ": any text, which all hear"
         yield f'`info["legal_actions"]` lists the legal actions. In the first turn of the example: {shown}{more}.'
     else:
         yield 'The legal actions cannot be enumerated, so `info["legal_actions"]` is empty.'

@@ -32,10 +32,10 @@ class Avalon(Course):
     won. After three successes the evil seats learn who is good, and the assassin names one of them: evil wins if that
     is Merlin, else good does.
 
-    Speech is quoted as one line. Rewards are 1 for winners and -1 for others at the end, or shared by the seats of a
-    side (``rewards="zero_sum"``). A seat that forfeits has lost and continues without a word: it proposes any team,
-    rejects, and plays success; an assassin that has forfeited names nobody. The anchor is every line that the seat has
-    read.
+    Speech is any text, which all hear, quoted as one line: the legal action ``say`` stands for it, and as an answer is
+    silence. Rewards are 1 for winners and -1 for others at the end, or 1 and -1 divided among the seats of a side
+    (``rewards="zero_sum"``). A seat that forfeits has lost and continues without a word: it proposes any team, rejects,
+    and plays success; an assassin that has forfeited names nobody. The anchor is every line that the seat has read.
 
     >>> from turngym.envs.multiagent.table import Table
     >>> table = Table(Avalon(talk=False))
