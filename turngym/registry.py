@@ -151,9 +151,13 @@ class Registry(Mapping[str, T], Generic[T]):
                 f"{self.kind} {name!r} needs the package {self._missing[name]}, which is not installed: "
                 f'pip install "turngym[{self.extra}]".'
             )
-        written = self._settings.get(name.lower().replace("-", "_"))
+        written = self.written(name)
         hint = f"Write {written!r}." if written else nearest(name, {*self._items, *self._missing})
         raise UnknownName(f"no {self.kind} named {name!r}. {hint}")
+
+    def written(self, name: str) -> str:
+        """Return how a name that is no component of its own is written as settings of one; empty if it is unknown."""
+        return self._settings.get(name.lower().replace("-", "_"), "")
 
     def missing(self) -> dict[str, str]:
         """Return module -> absent package, for the modules that could not be imported."""

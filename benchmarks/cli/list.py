@@ -190,8 +190,11 @@ def _kind_of(name: str) -> str:
             return kind
         if split_place(name)[0]:
             raise
-        names = (*KINDS, *kinds)
-        raise UnknownName(f"no environment, component or kind named {name!r}. {nearest_env(name, names)}") from error
+        from turngym.trainers.algorithms import ALGORITHMS
+
+        written = ALGORITHMS.written(name)
+        hint = f"As a training method write {written!r}." if written else nearest_env(name, (*KINDS, *kinds))
+        raise UnknownName(f"no environment, component or kind named {name!r}. {hint}") from error
 
 
 def _show_component(kind: str, name: str, as_json: bool) -> None:

@@ -17,6 +17,7 @@ from turngym.storage.bounded import read_json, read_lines
 from turngym.wrappers.actions.action_format import FORMATS
 
 _SAMPLES, _METRICS = "samples", "metrics.jsonl"
+_FAULTY = ("env_error", "agent_error")
 
 
 def conversations(source: Source) -> Iterator[Content]:
@@ -33,7 +34,7 @@ def conversations(source: Source) -> Iterator[Content]:
     count = 0
     rows, settings = _of_run(source.folder) if is_run else _of_evaluation(source.folder)
     for id, row, transcript in rows:
-        if row["status"] == "env_error" or not transcript["turns"] or (source.success and not row["success"]):
+        if row["status"] in _FAULTY or not transcript["turns"] or (source.success and not row["success"]):
             continue
         count += 1
         yield _conversation(id, row, transcript, settings)

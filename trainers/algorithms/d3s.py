@@ -60,6 +60,11 @@ def widest(values: Sequence[float], count: int) -> list[int]:
     return sorted(order[:lowest] + order[len(order) - count + lowest :])
 
 
+def _part(share: float, number: int) -> int:
+    """Return a share of a number, rounded up."""
+    return math.ceil(round(share * number, 9))
+
+
 @ALGORITHMS.register("d3s")
 class D3S(Modifier[D3SConfig]):
     """Training on the episodes and tokens with most signal, on another method."""
@@ -96,15 +101,19 @@ class D3S(Modifier[D3SConfig]):
         sizes, episodes = credit.advantages.abs(), table.episode[table.token_turn]
         entropies = table.columns["token"].get(ENTROPY)
         sizes = sizes * entropies.nan_to_num(0.0).to(sizes) if isinstance(entropies, Tensor) else sizes
-        values = table.token_mean(credit.advantages.to(table.reward.dtype)).tolist()
+        out = table.masked[table.token_turn] if len(table.masked) else torch.zeros_like(sizes, dtype=torch.bool)
+        out = out if credit.masked is None else out | credit.masked
+        counted = (~out).to(table.reward.dtype)
+        tokens = table.token_sum(counted)
+        values = (table.token_sum(credit.advantages.to(counted) * counted) / tokens.clamp_min(1)).tolist()
         numbers = table.episode_number.tolist() or list(range(len(values)))
-        order = sorted(range(len(values)), key=lambda place: numbers[place])
-        count = math.ceil(self._share(config.episodes_start, config.episodes_end) * len(values))
+        order = sorted(torch.nonzero(tokens).flatten().tolist(), key=lambda place: numbers[place])
+        count = _part(self._share(config.episodes_start, config.episodes_end), len(order))
         chosen = torch.zeros(len(values), dtype=torch.bool)
         chosen[[order[place] for place in widest([values[each] for each in order], count)]] = True
-        kept = chosen[episodes]
+        kept = chosen[episodes] & ~out
         if bool(kept.any()):
-            rank = math.ceil(self._share(config.tokens_start, config.tokens_end) * int(kept.sum()))
+            rank = _part(self._share(config.tokens_start, config.tokens_end), int(kept.sum()))
             kept &= sizes >= sizes[kept].sort(descending=True).values[rank - 1]
         masked = ~kept if credit.masked is None else credit.masked | ~kept
         share = float(kept.double().mean()) if len(kept) else 0.0

@@ -21,7 +21,7 @@ from turngym.trainers.core.turn_table import TurnTable
 Shape: TypeAlias = Literal["sigmoid", "hinge", "ipo"]
 Pairs: TypeAlias = Literal["all", "extremes"]
 _ROUNDING = 1e-9
-"""Part of the largest return by which sums of equal rewards may differ."""
+"""Part of a group's largest return by which sums of equal rewards may differ."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,12 @@ class DPOConfig(OutcomeConfig):
         within("beta", self.beta, 1e-13)
         within("label_smoothing", self.label_smoothing, 0, 0.5)
         within("margin", self.margin, 0)
+        if not isinstance(self.reference, bool):
+            raise ConfigError(f"reference must be True or False, got {self.reference!r}.")
+        if self.loss != "sigmoid" and self.label_smoothing:
+            raise ConfigError(f"label_smoothing is for loss 'sigmoid', got loss {self.loss!r}: leave it at 0.")
+        if self.loss == "ipo" and self.margin:
+            raise ConfigError("margin is for the losses 'sigmoid' and 'hinge', got loss 'ipo': leave it at 0.")
 
 
 class Preferences(NamedTuple):
@@ -115,14 +121,12 @@ def wins_of(returns: Tensor, groups: Tensor, pairs: Pairs) -> Tensor:
     """
     if not len(groups):
         return torch.zeros(0, 0, dtype=torch.bool)
-    noise = _ROUNDING * returns.abs().max()
-    wins = (groups[:, None] == groups) & (returns[:, None] > returns + noise)
-    if pairs == "all":
-        return wins
     empty = returns.new_zeros(int(groups.max()) + 1)
-    best = empty.scatter_reduce(0, groups, returns, "amax", include_self=False)[groups] == returns
-    worst = empty.scatter_reduce(0, groups, returns, "amin", include_self=False)[groups] == returns
-    return wins & best[:, None] & worst
+    best = empty.scatter_reduce(0, groups, returns, "amax", include_self=False)[groups]
+    worst = empty.scatter_reduce(0, groups, returns, "amin", include_self=False)[groups]
+    noise = _ROUNDING * torch.maximum(best.abs(), worst.abs())
+    wins = (groups[:, None] == groups) & (returns[:, None] > returns + noise)
+    return wins if pairs == "all" else wins & (returns == best)[:, None] & (returns == worst)
 
 
 @ALGORITHMS.register("dpo")
@@ -155,9 +159,11 @@ class DPO(OutcomeMethod[DPOConfig]):
         likelihoods = table.token_sum((logprob * counted).double())
         if config.normalisation == "trajectory":
             likelihoods = likelihoods / tokens.clamp_min(1)
-        wins = wins_of(table.episode_return(), table.episode_group, config.pairs)
-        found = preferences(likelihoods, wins & (tokens > 0)[:, None] & (tokens > 0), config)
-        scale = -int((tokens > 0).sum())
-        credit = group_credit(table, (scale * found.slopes)[table.episode], config)
+        heard = torch.nonzero(tokens).flatten()  # an episode without a token in the loss is in no pair
+        wins = wins_of(table.episode_return()[heard], table.episode_group[heard], config.pairs)
+        found = preferences(likelihoods[heard], wins, config)
+        slopes = torch.zeros_like(likelihoods)
+        slopes[heard] = -len(heard) * found.slopes
+        credit = group_credit(table, slopes[table.episode], config)
         metrics = {"dpo_pairs": float(found.pairs), "dpo_loss": float(found.loss), "dpo_accuracy": found.accuracy}
         return replace(credit, metrics={**credit.metrics, **metrics})

@@ -20,6 +20,7 @@ from turngym.envs.search.documents import Document
 from turngym.envs.search.engines.fts5 import FTS5Retriever
 from turngym.errors import ConfigError
 
+_MOST = 1_000
 _SHOWN = "Episodes of other tasks that were solved, as examples:"
 
 
@@ -27,6 +28,9 @@ _SHOWN = "Episodes of other tasks that were solved, as examples:"
 @dataclass(frozen=True)
 class Cases(Style):
     """Shows solved episodes of other tasks, those whose first observation resembles this task's most.
+
+    Episodes of the test split are refused. Where first observations differ between tasks, an episode that began with
+    the same one is left out, since it may be of the task itself.
 
     Args:
         folder: Folder of an evaluation (`turngym eval ... --out FOLDER`); of a task with several solved attempts the
@@ -43,10 +47,11 @@ class Cases(Style):
     texts: ClassVar[Mapping[str, str]] = {"shown": _SHOWN}
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "folder", str(self.folder))  # a name of digits is read as a number
         if not self.folder:
             raise ConfigError("the style 'cases' needs an evaluation to take them from: cases:folder=FOLDER.")
-        if type(self.k) is not int or self.k < 1:
-            raise ConfigError(f"k of the style 'cases' must be a whole number of at least 1, got {self.k!r}.")
+        if type(self.k) is not int or not 1 <= self.k <= _MOST:
+            raise ConfigError(f"k of the style 'cases' must be a whole number from 1 to {_MOST}, got {self.k!r}.")
         if isinstance(self.share, bool) or not isinstance(self.share, int | float) or not 0 < self.share <= 1:
             raise ConfigError(f"share of the style 'cases' must be above 0 and at most 1, got {self.share!r}.")
         assert self.known  # read now, so that a wrong folder is refused before anything is played
@@ -59,6 +64,11 @@ class Cases(Style):
             ConfigError: The folder is no evaluation, or has no solved episode with its turns.
         """
         submission = load_submission(Path(self.folder))
+        if any(each["options"].get("split") == "test" for each in submission.config["environments"]):
+            raise ConfigError(
+                f"{self.folder} was played on the split 'test', whose tasks no example may show: play cases with "
+                "--split train."
+            )
         solved = {key_of(row) for row in submission.episodes if row["success"]}
         best: dict[tuple[str, int], tuple[ChatTurn, ...]] = {}
         for told in sorted(submission.transcripts or (), key=key_of):
@@ -68,7 +78,8 @@ class Cases(Style):
                 best[task] = turns
         if not best:
             raise ConfigError(
-                f"{self.folder} has no solved episode with its turns: `turngym eval ... --out` keeps them."
+                f"none of the {len(submission.episodes)} episodes in {self.folder} is a solved one with its turns: "
+                "pass an evaluation with solved tasks."
             )
         return tuple(dict.fromkeys(best.values()))
 
@@ -95,13 +106,14 @@ class Cases(Style):
 
     def _chosen(self, first: str, scene: Scene) -> tuple[str, ...]:
         """Return the texts of the cases that fit, those most similar to a first observation in front."""
-        [hits] = self._index.search([first], self.k)
-        same = [number for number, turns in enumerate(self.known) if turns[0].observation == first]
-        similar = (int(hit.document.id) for hit in hits)
-        order = dict.fromkeys([*same[: self.k], *similar, *range(min(self.k, len(self.known)))])
+        seen = [turns[0].observation for turns in self.known]
+        is_same = first in seen and len(set(seen)) > 1  # a case with this beginning may be the task itself
+        [hits] = self._index.search([first], self.k + seen.count(first))
+        order = dict.fromkeys([*(int(hit.document.id) for hit in hits), *range(len(seen))])
+        others = [number for number in order if not (is_same and seen[number] == first)]
         limit = int(self.share * scene.model.fitting_limit)
         chosen: tuple[str, ...] = ()
-        for number in list(order)[: self.k]:
+        for number in others[: self.k]:
             more = (*chosen, _text(self.known[number], scene))
             if scene.fits(scene.system(_examples(more)), limit):
                 chosen = more

@@ -15,14 +15,20 @@ from turngym.agents.prompting.styles import make_style
 from turngym.errors import ConfigError
 
 LAKE = "turngym/FrozenLake-v0"
-OPTIONS = ["--option", "size=3", "--option", "view=coordinates"]
+OPTIONS = ["--option", "hole_share=0.1", "--option", "view=coordinates"]
+
+
+def way(lake: str) -> tuple[int, int]:
+    """Return how far the goal is below and to the right of the player."""
+    row, column, goal_row, goal_column = map(int, re.findall(r"\d+", lake)[:4])
+    return goal_row - row, goal_column - column
 
 
 def imitator(body: Body) -> Reply:
-    """Answer as an example did where it saw what is seen now, and go left elsewhere."""
+    """Answer as an example did from where the goal lay in the same direction, and go left elsewhere."""
     system, now = body["messages"][0]["content"], body["messages"][-1]["content"]
-    examples = dict(re.findall(r"Seen: ((?:(?!\nAnswer: )[\s\S])*)\nAnswer: (.*)", system))
-    return Reply(examples.get(now, "<action>left</action>"), usage=(30, 4))
+    examples = {way(seen): answer for seen, answer in re.findall(r"Seen: (player.*)\nAnswer: (.*)", system)}
+    return Reply(examples.get(way(now), "<action>left</action>"), usage=(30, 4))
 
 
 @pytest.fixture
@@ -52,7 +58,7 @@ def test_a_model_that_follows_examples_solves_more_held_out_tasks_with_more_of_t
     without = success(server, tmp_path / "plain")
     few = success(server, tmp_path / "few", "--style", f"cases:folder={folder},k=1")
     many = success(server, tmp_path / "many", "--style", f"cases:folder={folder},k=20,share=1")
-    assert without <= few <= many and without < 0.3 and many > 0.8
+    assert without <= few <= many and without < 0.3 and many > 0.6
     style = json.loads((tmp_path / "few" / "config.json").read_text())["style"]
     assert set(style["options"]) == {"k", "share", "cases", "cases_sha256"}, "cases are named by content, not by place"
 
@@ -65,22 +71,29 @@ def system_of(server: ChatServerForTests, style: str, observation: str, **prompt
 
 def test_the_most_similar_cases_that_fit_are_shown(server: ChatServerForTests, folder: Path) -> None:
     known = make_style(f"cases:folder={folder}").known  # type: ignore[attr-defined]
-    wanted = known[5]
-    shown = system_of(server, f"cases:folder={folder},k=2", wanted[0].observation)
-    first, second = re.split(r"Example \d\n", shown)[1:]
-    answers = [f"Seen: {turn.observation}\nAnswer: <action>{turn.action}</action>" for turn in wanted]
-    assert first.strip() == "\n".join(answers), "written in the format of the model that reads it"
-    assert second and "Example 3" not in shown
-    small = system_of(server, f"cases:folder={folder},k=9,share=0.001", wanted[0].observation)
+    now = known[5][0].observation
+    shown = system_of(server, f"cases:folder={folder},k=2", now)
+    parts = [part.strip() for part in re.split(r"Example \d\n", shown)[1:]]
+    texts = {
+        "\n".join(f"Seen: {turn.observation}\nAnswer: <action>{turn.action}</action>" for turn in turns): turns
+        for turns in known
+    }
+    assert len(parts) == 2 and set(parts) <= set(texts), "written in the format of the model that reads them"
+    assert all(texts[part][0].observation != now for part in parts), "a case of the task itself is no example"
+    small = system_of(server, f"cases:folder={folder},k=9,share=0.001", now)
     assert "Example" not in small
 
 
 def test_a_folder_without_solved_episodes_is_refused(tmp_path: Path, folder: Path) -> None:
-    words = ["eval", LAKE, *OPTIONS, "--agent", "scripted:left", "--episodes", "2", "--out", str(tmp_path / "left")]
-    assert main(words) == 0
+    words = ["eval", LAKE, *OPTIONS, "--agent", "scripted:left", "--episodes", "1", "--split"]
+    for split in ("train", "test"):
+        assert main([*words, split, "--option", "max_turns=1", "--out", str(tmp_path / split)]) == 0
     for text, message in (
-        (f"cases:folder={tmp_path / 'left'}", "has no solved episode with its turns"),
+        (f"cases:folder={tmp_path / 'train'}", "none of the 1 episodes in .* is a solved one"),
+        (f"cases:folder={tmp_path / 'test'}", "was played on the split 'test', whose tasks no example may show"),
         (f"cases:folder={tmp_path / 'nothing'}", "there is no folder"),
+        ("cases:folder=2026", "there is no folder 2026"),
+        (f"cases:folder={folder},k={10**20}", "k of the style 'cases' must be"),
         ("cases", "needs an evaluation to take them from: cases:folder=FOLDER"),
         (f"cases:folder={folder},k=0", "k of the style 'cases' must be"),
         (f"cases:folder={folder},share=2", "share of the style 'cases' must be"),

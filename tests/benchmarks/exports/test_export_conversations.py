@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -48,6 +49,15 @@ def test_a_conversation_has_the_rules_and_every_turn(folder: Path, tmp_path: Pat
         assert each["rewards"] == [turn["reward"] for turn in transcript["turns"]] and each["advantages"] is None
         assert each["valid"] == [turn["action_is_valid"] for turn in transcript["turns"]]
     assert list(tmp_path.iterdir()) == [file], "nothing else is left"
+
+
+def test_episodes_of_a_fault_are_left_out(folder: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    rows = rows_of(copy / "episodes.jsonl")
+    rows[0]["status"], rows[1]["status"] = "env_error", "agent_error"
+    (copy / "episodes.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert len(rows_of(export(copy, "chat", tmp_path / "chat.jsonl")[0])) == len(rows) - 2
 
 
 def test_only_solved_episodes_where_asked_for(folder: Path, tmp_path: Path) -> None:

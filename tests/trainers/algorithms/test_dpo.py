@@ -103,6 +103,17 @@ def test_masked_turns_and_silent_episodes_are_left_out() -> None:
     assert credit_of(replace(table, masked=masked)).metrics["dpo_loss"] == pytest.approx(math.log(2), abs=1e-6)
 
 
+def test_an_episode_out_of_the_loss_hides_no_pair_and_no_group_hides_those_of_another() -> None:
+    played = [said(-1, 2, 1.0), said(-1, 2, 0.5), said(-1, 2, 0.0), said(-1, 2, 1e10, 1), said(-1, 2, 0.0, 1)]
+    table = turn_table(played)
+    masked = torch.zeros(table.num_turns, dtype=torch.bool)
+    masked[:3] = True
+    for pairs, count in (("all", 4), ("extremes", 2)):
+        assert credit_of(table, reference=False, pairs=pairs).metrics["dpo_pairs"] == count
+        found = credit_of(replace(table, masked=masked), reference=False, pairs=pairs)
+        assert found.metrics["dpo_pairs"] == 2, "those of the two that are left, and of the other group"
+
+
 def test_sums_of_the_same_rewards_are_equal_whatever_their_rounding() -> None:
     played = [episode([0.1, 0.2]), episode([0.3]), episode([0.2, 0.1])]
     assert credit_of(turn_table(played), reference=False).metrics["dpo_pairs"] == 0
@@ -120,6 +131,9 @@ def test_without_a_pair_nothing_is_taught() -> None:
         ({"normalisation": "token"}, "normalisation must be one of"),
         ({"label_smoothing": 0.6}, "label_smoothing must be"),
         ({"beta": 0.0}, "beta must be"),
+        ({"reference": "no"}, "reference must be True or False"),
+        ({"loss": "hinge", "label_smoothing": 0.1}, "label_smoothing is for loss 'sigmoid'"),
+        ({"loss": "ipo", "margin": 0.1}, "margin is for the losses 'sigmoid' and 'hinge'"),
     ],
 )
 def test_settings_without_a_meaning_are_refused(options: Mapping[str, Any], message: str) -> None:

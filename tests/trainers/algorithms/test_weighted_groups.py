@@ -122,6 +122,16 @@ def test_d3s_keeps_the_episodes_that_vary_most_and_of_their_tokens_the_uncertain
     assert masked is not None and (~masked).int().tolist() == kept
 
 
+def test_d3s_chooses_among_what_is_in_the_loss() -> None:
+    found = [episode([each]) for each in (9.0, -9.0, 1.0, 0.0)]
+    method = build("dr_grpo+d3s")
+    method.begin_iteration(0, 9)
+    masked = torch.tensor([True, True, False, False])
+    table = replace(turn_table(method.collect(lambda **_: found)), masked=masked)
+    chosen = method.credit(table).masked
+    assert chosen is not None and int((~chosen & ~masked).sum()) == 1
+
+
 def test_opmd_takes_a_soft_mean_and_asymre_one_below_it() -> None:
     table = table_of([[1, 0, 0, 0]])
     close(of("opmd", table), [0.75, *[-0.25] * 3])
