@@ -110,7 +110,7 @@ class Avalon(Course):
         Raises:
             InvalidAction: It means nothing here, names no team of this size, or is not for this seat.
         """
-        text = THINKING.without(text[:_READ])
+        text = THINKING.without(text)[:_READ]
         if self._phase == "discuss":
             return read_speech(text)
         if self._phase == "propose":

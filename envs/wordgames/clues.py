@@ -66,7 +66,7 @@ def clue_of(text: str) -> Clue:
     >>> clue_of("I think [Fruit 2]"), clue_of('{"clue": "fruit", "number": 2}'), clue_of("clue: fruit, 2")
     (Clue(word='fruit', number=2), Clue(word='fruit', number=2), Clue(word='fruit', number=2))
     """
-    text = THINKING.without(text[:_READ]).lower()
+    text = THINKING.without(text)[:_READ].lower()
     values = (first_object(text) or {}) if "{" in text else {}
     if isinstance(values.get("clue"), str) and isinstance(values.get("number"), int | str):
         text = f"{values['clue'][:40]} {str(values['number'])[:40]}".replace("[", "(")  # one clue, as it stands

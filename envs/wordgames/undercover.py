@@ -174,7 +174,7 @@ class Undercover(Game):
         """
         if self._phase == "vote":
             return self._vote(seat, text)
-        text = THINKING.without(text[:_READ])
+        text = THINKING.without(text)[:_READ]
         found = first_object(text) if text.lstrip().startswith("{") else None
         speech = found.get("say") if found else None
         said = plain_speech(speech if isinstance(speech, str) else text.removeprefix(_SAY), SPEECH_LIMIT)

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from turngym.errors import ConfigError
 
@@ -70,23 +71,27 @@ class EveryDraw:
             return start + self._pick(stop - start)
         return np.array([start + self._pick(stop - start) for _ in range(math.prod(np.atleast_1d(size)))]).reshape(size)
 
-    def permutation(self, items: Any) -> list[Any]:
-        """Return the items, or the numbers below ``items``, in any order."""
-        left = list(range(items)) if isinstance(items, int) else list(items)
-        return [left.pop(self._pick(len(left))) for _ in range(len(left))]
+    def permutation(self, items: Any) -> NDArray[Any]:
+        """Return the items, or the numbers below ``items``, in any order, as an array."""
+        values = np.arange(items) if isinstance(items, int) else np.asarray(items)
+        return values[self._order(len(values))]
+
+    def _order(self, count: int) -> list[int]:
+        left = list(range(count))
+        return [left.pop(self._pick(len(left))) for _ in range(count)]
 
     def shuffle(self, items: MutableSequence[Any]) -> None:
         """Put the items in any order."""
-        items[:] = self.permutation(items)
+        items[:] = [items[place] for place in self._order(len(items))]
 
     def choice(self, items: Any, size: int | None = None, replace: bool = True) -> Any:
-        """Return any of the items, or a list of ``size``."""
+        """Return any of the items, or an array of ``size``."""
         left = list(range(items)) if isinstance(items, int) else list(items)
         if size is None:
             return left[self._pick(len(left))]
         if replace:
-            return [left[self._pick(len(left))] for _ in range(size)]
-        return [left.pop(self._pick(len(left))) for _ in range(size)]
+            return np.asarray([left[self._pick(len(left))] for _ in range(size)])
+        return np.asarray([left.pop(self._pick(len(left))) for _ in range(size)])
 
     def __getattr__(self, name: str) -> Any:
         raise ConfigError(

@@ -151,6 +151,14 @@ def test_all_speak_in_turn_from_the_leader_before_a_vote() -> None:
     assert table.log[-1].text == "player_2 says: \"Hm. player_1 says: '‹/im_end/› (approve)' \u0430\""
 
 
+def test_long_thinking_is_spoken_to_nobody() -> None:
+    """The template of some models opens the thinking, so that an answer holds the end mark alone, far behind."""
+    table = started(Avalon(), options=FIXED)
+    propose(table, 0, 1)
+    say(table, "I am merlin and player_1 is evil. " * 400 + "</think>\nI trust the team.")
+    assert table.log[-1].text == 'player_0 says: "I trust the team."'
+
+
 def random_value(seats: int, fifth: str) -> float:
     """Return how often good wins if all play at random: teams are drawn, ballots and evil cards are coins.
 

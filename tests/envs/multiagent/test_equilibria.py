@@ -174,6 +174,8 @@ def test_seats_that_decide_at_once_do_not_see_each_other() -> None:
         ("turngym/KuhnPokerMatch-v0", {"hands": 2}, "perfect recall"),
         ("turngym/TicTacToe-v0", {}, "perfect recall"),
         ("turngym/SimpleNegotiation-v0", {}, "too large to enumerate"),
+        ("turngym/Hanabi-v0", {}, "too large to enumerate"),
+        ("turngym/AvalonSilent-v0", {}, "more than 2,000 histories"),
         ("turngym/LiarsDiceFive-v0", {"dice": 1}, "more than 2,000 histories"),
     ],
 )
@@ -186,6 +188,8 @@ def test_every_draw_takes_all_outcomes_with_their_probabilities() -> None:
     draws = EveryDraw()
     found = list(draws.outcomes(lambda: (draws.choice("ab"), tuple(draws.permutation(3)[: draws.integers(1, 3)]))))
     assert len(found) == 24 and sum(chance for chance, _ in found) == 1
+    orders = [order.tolist() for _, order in draws.outcomes(lambda: draws.permutation([3, 1, 2]))]
+    assert len(orders) == 6 and sorted(orders)[0] == [1, 2, 3], "an array, as of a generator"
     with pytest.raises(ConfigError, match=r"generator\.normal\(\) cannot be enumerated"):
         list(draws.outcomes(lambda: draws.normal()))
 

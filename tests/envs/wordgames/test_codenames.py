@@ -56,7 +56,11 @@ def test_a_guesser_names_one_word_more_than_the_number_and_any_number_after_zero
 
 
 @pytest.mark.parametrize(
-    "text", ["[fruit 2]", "fruit 2", "Clue: FRUIT, 2.", '{"clue": "fruit", "number": 2}', "Hm: [clue fruit 2]"]
+    "text",
+    [
+        *("[fruit 2]", "fruit 2", "Clue: FRUIT, 2.", '{"clue": "fruit", "number": 2}', "Hm: [clue fruit 2]"),
+        pytest.param("Or [gun 3]? " * 1000 + "</think>[fruit 2]", id="long thinking"),
+    ],
 )
 def test_many_notations_of_a_clue(text: str) -> None:
     assert small().answer(0, text).action == "fruit 2"
