@@ -50,6 +50,7 @@ class Outcome(NamedTuple, Generic[ObsT]):
         terminated: Whether the rules ended the episode here.
         success: Whether the task is solved; only read when ``terminated``.
         action_is_valid: Whether the action text was understood and legal.
+        truncated: Whether a limit other than ``max_turns`` cut off the episode here; not read when ``terminated``.
     """
 
     observation: ObsT
@@ -57,6 +58,7 @@ class Outcome(NamedTuple, Generic[ObsT]):
     terminated: bool = False
     success: bool = False
     action_is_valid: bool = True
+    truncated: bool = False
 
 
 def too_long(action: str, longest: int) -> str:
@@ -359,13 +361,13 @@ class TextEnv(SnapshotEnv[ObsT]):
         outcome = self.apply_action(action) if len(action) <= self.longest_action else self.refuse_long_action(action)
         if not isinstance(outcome, Outcome):
             raise BrokenCode(f"apply_action() of {self.env_id} must return an Outcome, got {type(outcome).__name__}.")
-        observation, reward, terminated, success, self._action_is_valid = outcome
+        observation, reward, terminated, success, self._action_is_valid, is_cut = outcome
         self._observation = observation
         self.turn += 1
         if terminated:
             truncated = self._running = False
             self._success = int(success)
-        elif self.turn >= self.max_turns:
+        elif is_cut or self.turn >= self.max_turns:
             truncated, self._running, self._success = True, False, 0
         else:
             truncated = False

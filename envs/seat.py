@@ -236,15 +236,15 @@ class SeatEnv(TextEnv[str]):
         hosted, seat = self._hosted, self._seat
         answer = hosted.answer(seat, action)
         hosted.play_on()
-        is_over = self.table.is_over
-        if self.table.is_truncated(seat):
-            self.turn, is_over = self.max_turns - 1, False  # a limit inside of the game is reached: the last turn
+        is_cut = self.table.is_truncated(seat)
+        is_over = self.table.is_over and not is_cut
         return Outcome(
             self.view.observation,
             hosted.rewards[seat],
             is_over,
             is_over and seat in self.table.winners(),
             answer.is_valid,
+            is_cut,
         )
 
     def refuse_long_action(self, action: str) -> Outcome[str]:

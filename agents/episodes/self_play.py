@@ -23,6 +23,7 @@ from turngym.envs.multiagent.records import EpisodeRecord, StepRecord
 from turngym.envs.multiagent.table import SeatRequest, Table
 from turngym.envs.multiagent.vector import TableVector
 from turngym.envs.vector.info import fault_info
+from turngym.envs.vector.slots.boundary import close_quietly
 from turngym.errors import ConfigError
 from turngym.seeding import stream
 
@@ -331,8 +332,7 @@ class SelfPlay:
 
     def close(self) -> None:
         """Release what the games hold."""
-        self.vector.close()
-        self.rules.close()
+        close_quietly(self.vector, self.rules)
 
     def _writers(self, game: _Game, roles: Sequence[str]) -> list[TurnWriter]:
         """Return what writes the trajectories of the learner's seats."""

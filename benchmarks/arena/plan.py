@@ -7,7 +7,6 @@ round from the results before it, so that they can be played side by side and th
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -17,6 +16,7 @@ from turngym.benchmarks.tournaments.plan import TournamentPlan
 from turngym.benchmarks.tournaments.seats import is_agent
 from turngym.envs.multiagent.game import Game
 from turngym.envs.multiagent.players import make_player
+from turngym.envs.vector.slots.boundary import closing_quietly
 from turngym.errors import ConfigError, UnknownName, nearest
 
 ROUND, MATCHES = 16, 100
@@ -229,7 +229,7 @@ def _game(known: ArenaGame | None, name: str, game_id: str, options: Mapping[str
             f"{game_id} is cooperative: its seats win together, so there is nothing to rate a player by in an arena. "
             "`turngym tournament` compares players by their partners."
         )
-    with closing(plan.make_game()) as rules:
+    with closing_quietly(plan.make_game()) as rules:
         found = ArenaGame(game_id, dict(options), plan.sides, game_ruleset_hash(game_id, rules))
     if known is not None and replace(known, players=()) != found:
         raise ConfigError(
@@ -241,10 +241,10 @@ def _game(known: ArenaGame | None, name: str, game_id: str, options: Mapping[str
 
 def _able(game: ArenaGame, players: Mapping[str, ArenaPlayer]) -> Iterator[str]:
     """Yield the players that can play a game: those of another game cannot."""
-    rules = TournamentPlan(game.game, {}, options=game.options).make_game()
-    for name, player in players.items():
-        if not _refusal(player.player, rules):
-            yield name
+    with closing_quietly(TournamentPlan(game.game, {}, options=game.options).make_game()) as rules:
+        for name, player in players.items():
+            if not _refusal(player.player, rules):
+                yield name
 
 
 def _refusal(player: str, rules: Game) -> str:

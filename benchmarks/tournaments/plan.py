@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -14,6 +13,7 @@ from turngym.envs.multiagent.game import Game
 from turngym.envs.multiagent.hosted import begin_game
 from turngym.envs.multiagent.registration import make_game
 from turngym.envs.multiagent.table import Table
+from turngym.envs.vector.slots.boundary import closing_quietly
 from turngym.errors import ConfigError, UnknownName, nearest
 
 _SIDES = ("auto", "apart", "alike", "together")
@@ -65,7 +65,7 @@ class TournamentPlan:
 
     def settled(self) -> TournamentPlan:
         """Return the plan with ``"auto"`` replaced by what it stands for."""
-        with closing(self.make_game()) as game:
+        with closing_quietly(self.make_game()) as game:
             return self._settled(game)
 
     def _settled(self, game: Game) -> TournamentPlan:
@@ -81,14 +81,14 @@ class TournamentPlan:
 
     def matches(self) -> list[Match]:
         """Return the games, in the order in which they start."""
-        with closing(self.make_game()) as game:
+        with closing_quietly(self.make_game()) as game:
             return list(schedule(game, list(self.players), self.pairing, self.blocks, self.seed))
 
     def content(self) -> dict[str, Any]:
         """Return the plan as JSON can hold it, with a hash of the behaviour of the rules."""
         order = list(self.players)  # it decides who meets whom where, and a file sorts its keys
         told = {name: value for name, value in asdict(self).items() if name != "trained" or value}
-        with closing(self.make_game()) as game:
+        with closing_quietly(self.make_game()) as game:
             return {**told, "player_order": order, "ruleset_hash": game_ruleset_hash(self.game, game)}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from turngym.benchmarks.tournaments.plan import TournamentPlan
 from turngym.benchmarks.tournaments.results import ANCHOR_ELO, PRIOR, results, usual_anchor
 from turngym.benchmarks.tournaments.seats import RULES, LiveGame, Roster
 from turngym.envs.multiagent.table import Table
+from turngym.envs.vector.slots.boundary import close_quietly, closing_quietly
 from turngym.errors import ConfigError, PromptTooLong, ServerDown, UnknownName, nearest
 from turngym.loading import raised_text
 from turngym.types import StrPath
@@ -71,23 +72,22 @@ def play_tournament(
     if not is_finite(anchor_elo):
         raise ConfigError(f"the Elo of the anchor must be a finite number, got {as_float(anchor_elo)}.")
     content = plan.content()
-    rules = plan.make_game()
-    roster = Roster(plan.players, rules, plan.settings_of)
-    matches = plan.matches()
-    store = TournamentFolder(None if folder is None else Path(folder), content, resume)
-    try:
-        done = store.records
-        left = [match for match in matches if match.key not in done]
-        for record in play_matches(plan, roster, left, tables, content["ruleset_hash"]):
-            store.add(record)
-            if on_game is not None:
-                on_game(len(done), len(matches))
-        records = [done[match.key] for match in matches]
-        found = results(content, records, anchor=anchor, anchor_elo=anchor_elo, prior=prior)
-        store.finish(records, found)
-    finally:
-        rules.close()
-        store.close()
+    with closing_quietly(plan.make_game()) as rules:
+        roster = Roster(plan.players, rules, plan.settings_of)
+        matches = plan.matches()
+        store = TournamentFolder(None if folder is None else Path(folder), content, resume)
+        try:
+            done = store.records
+            left = [match for match in matches if match.key not in done]
+            for record in play_matches(plan, roster, left, tables, content["ruleset_hash"]):
+                store.add(record)
+                if on_game is not None:
+                    on_game(len(done), len(matches))
+            records = [done[match.key] for match in matches]
+            found = results(content, records, anchor=anchor, anchor_elo=anchor_elo, prior=prior)
+            store.finish(records, found)
+        finally:
+            store.close()
     return found, records
 
 
@@ -137,8 +137,7 @@ class _Hall:
 
     def close(self) -> None:
         """Release what the games at all tables hold."""
-        for table in [*self._spare, *[game.table for game in self._live]]:
-            table.close()
+        close_quietly(*self._spare, *[game.table for game in self._live])
 
     def advance(self) -> list[dict[str, Any]]:
         """Start games where tables are free, let every seat that is asked answer, and return what has ended."""
@@ -178,8 +177,7 @@ class _Hall:
 
     def _break(self, match: Match, error: Exception, table: Table) -> None:
         """Start a game again, or give it up. Its table is not used again."""
-        with suppress(Exception):  # game code that is broken
-            table.close()
+        close_quietly(table)
         tries = self._tries.get(match.key, 1)
         if tries < _TRIES:
             self._tries[match.key] = tries + 1
@@ -268,7 +266,7 @@ def record_of(plan: TournamentPlan, match: Match, ruleset: str, content: Mapping
 def _teams(match: Match, plan: TournamentPlan) -> dict[str, str]:
     """Return the team of each seat of a game whose rules raised; nothing if they raise here too."""
     try:
-        with closing(plan.make_game()) as game:
+        with closing_quietly(plan.make_game()) as game:
             return {f"player_{seat}": team for seat, team in enumerate(teams_of(game, match.seed))}
     except Exception:  # game code, whose fault is recorded already
         return {}

@@ -264,7 +264,7 @@ class LiveGame:
         table, game = self.table, self.table.game
         for seat, writer in self._writers.items():
             self._earned(seat)
-            writer.end(table.views[seat].observation, table.info(seat), terminated=True)
+            writer.end(table.views[seat].observation, table.info(seat), terminated=not table.is_truncated(seat))
         names, winners = game.seats, table.winners()
         return {
             "roles": {name: game.role(seat) for seat, name in enumerate(names)},

@@ -15,6 +15,7 @@ from turngym.agents.recordings.remade import CANNOT_BE_MADE, made, refused
 from turngym.agents.recordings.submission import BASELINES, Submission, in_order
 from turngym.benchmarks.verification.findings import Finding, differs, place_of, transcript_hash
 from turngym.columns import outcomes_of
+from turngym.envs.vector.slots.boundary import close_quietly
 from turngym.seeding import stream
 
 SECONDS, SECONDS_IN_ALL = 30.0, 600.0
@@ -78,7 +79,7 @@ def replay_sample(submission: Submission, share: float, seed: int, seconds: floa
             others, count = _replayed_baselines(env, submission, draw, until)
             low, _ = env.get_wrapper_attr("score_range")
         finally:
-            env.close()
+            close_quietly(env)
         findings += [*found, *others]
         of_baselines = of_baselines[0] + count[0], of_baselines[1] + count[1]
         played[label] = len(again)

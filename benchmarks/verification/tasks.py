@@ -18,6 +18,7 @@ from turngym.benchmarks.evaluation.rulesets import ruleset_hash
 from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry
 from turngym.benchmarks.verification.findings import TOLERANCE, Finding, differs, place_of, transcript_hash
 from turngym.envs.registration import env_refusal, id_problem, is_foreign
+from turngym.envs.vector.slots.boundary import close_quietly
 from turngym.errors import nearest
 
 _MOST_ERRORS = 0.01
@@ -137,7 +138,7 @@ def score_range(environment: Mapping[str, Any]) -> tuple[float, float]:
         low, high = env.get_wrapper_attr("score_range")
         return float(low), float(high)
     finally:
-        env.close()
+        close_quietly(env)
 
 
 def seed_findings(submission: Submission) -> Iterator[Finding]:

@@ -6,7 +6,6 @@ import math
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from itertools import islice
 from typing import Any
 
@@ -23,6 +22,7 @@ from turngym.envs.multiagent.hosted import begin_game
 from turngym.envs.multiagent.records import transcript_sha256
 from turngym.envs.multiagent.registration import game_refusal
 from turngym.envs.multiagent.table import Table
+from turngym.envs.vector.slots.boundary import closing_quietly
 from turngym.errors import EpisodeOver
 from turngym.seeding import stream
 
@@ -40,7 +40,7 @@ def plan_of(tournament: PlayedTournament) -> tuple[TournamentPlan | None, str]:
     names = ("game", "players", "blocks", "seed", "options", "pairing", "sides", "retries")
     try:
         plan = TournamentPlan(**{name: told[name] for name in names})
-        with closing(plan.make_game()) as rules:
+        with closing_quietly(plan.make_game()) as rules:
             Table(rules, retries=plan.retries)
             next(schedule(rules, list(plan.players), plan.pairing, 1, plan.seed))
     except (*CANNOT_BE_MADE, StopIteration) as error:
@@ -51,7 +51,7 @@ def plan_of(tournament: PlayedTournament) -> tuple[TournamentPlan | None, str]:
 def schedule_findings(tournament: PlayedTournament, plan: TournamentPlan) -> Iterator[Finding]:
     """Yield games that are missing, twice, or foreign, and those with other seeds or players than were drawn."""
     most = len(tournament.games) + _MOST_MISSING  # however many there are: a long schedule is not even written out
-    with closing(plan.make_game()) as rules:
+    with closing_quietly(plan.make_game()) as rules:
         scheduled = schedule(rules, list(plan.players), plan.pairing, plan.blocks, plan.seed)
         asked = {match.key: match for match in islice(scheduled, most + 1)}
     if len(asked) > most:
@@ -107,7 +107,7 @@ def match_findings(game: Mapping[str, Any], match: Match, plan: Mapping[str, Any
 
 def ruleset_finding(tournament: PlayedTournament, plan: TournamentPlan) -> Iterator[Finding]:
     """Yield a hash of the game's behaviour that is not the one found here."""
-    with closing(plan.make_game()) as rules:
+    with closing_quietly(plan.make_game()) as rules:
         found, told = game_ruleset_hash(plan.game, rules), tournament.plan["ruleset_hash"]
     if found != told:
         yield Finding("ruleset", "config.json", f"the hash is {told[:16]}, but {found[:16]} here")
@@ -184,7 +184,9 @@ def replay_games(
 
 
 def _replayed(game: Mapping[str, Any], plan: TournamentPlan) -> Iterator[Finding]:
-    with closing(Table(plan.make_game(), retries=0)) as table:  # what is recorded are the actions that were taken
+    with closing_quietly(
+        Table(plan.make_game(), retries=0)
+    ) as table:  # what is recorded are the actions that were taken
         yield from _replayed_at(table, game, plan)
 
 

@@ -187,11 +187,9 @@ class OpenEnv(TextEnv[str]):
             return Outcome(refused.words, action_is_valid=False)
         reading = self._read(data)
         self._note(action, reading)
-        if reading.truncated:
-            self.turn = self.max_turns - 1  # the server's limit is reached: this was the last turn
         success = reading.terminated and is_success(reading.metadata, reading.reward, self._solved_above)
         is_valid = reading.metadata.get("action_is_valid") is not False
-        return Outcome(reading.text, reading.reward, reading.terminated, success, is_valid)
+        return Outcome(reading.text, reading.reward, reading.terminated, success, is_valid, reading.truncated)
 
     @contextlib.contextmanager
     def _refusals(self) -> Iterator[None]:

@@ -116,9 +116,8 @@ class ReplayedEnv(TextEnv[str]):
                 raise  # not the agent's fault
             self._repeat(self._actions)
             return Outcome(BROKEN_ACTION, action_is_valid=False)
-        if reply.truncated:
-            self.turn = self.max_turns - 1  # the foreign limit is reached: this was the last turn
-        return Outcome(reply.observation, reply.reward, reply.terminated, reply.success, reply.action_is_valid)
+        flags = reply.terminated, reply.success, reply.action_is_valid, reply.truncated
+        return Outcome(reply.observation, reply.reward, *flags)
 
     def _repeat(self, actions: list[str]) -> None:
         self._start()

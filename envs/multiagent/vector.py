@@ -27,6 +27,7 @@ from turngym.envs.multiagent.requests import Receipt, RequestBook
 from turngym.envs.multiagent.seating import PlayerMaker, Seating, SeatPolicy
 from turngym.envs.multiagent.table import SeatRequest, Table
 from turngym.envs.multiagent.table_slot import TableSlot, to_bytes
+from turngym.envs.vector.slots.boundary import close_quietly
 from turngym.errors import ConfigError, EpisodeOver, error_text
 from turngym.seeding import stream_seed
 
@@ -126,9 +127,8 @@ class TableVector:
         self._to_begin = set(range(self.num_tables))
 
     def close(self) -> None:
-        """Release what the games hold; the vector is not to be used afterwards."""
-        for table in self.tables:
-            table.close()
+        """Release what the games hold, even if one of them raises; the vector is not to be used afterwards."""
+        close_quietly(*self.tables)
 
     def abandon(self) -> None:
         """Drop all games and records without beginning new ones, as after an interrupt; call :meth:`begin` next."""

@@ -41,3 +41,11 @@ class Held(TextEnv[str]):
 
     def load_state(self, state: JSONValue) -> None:
         OPEN.add(id(self))
+
+
+class ClosesBadly(Held):
+    """Fails to close, after it has let go."""
+
+    def close(self) -> None:
+        super().close()
+        raise RuntimeError("the browser is gone")

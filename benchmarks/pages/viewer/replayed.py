@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from contextlib import closing
 from typing import Any
 
 import gymnasium
@@ -16,6 +15,7 @@ import numpy as np
 from turngym.benchmarks.pages.viewer.forms import Form, facts_of, seen_of
 from turngym.benchmarks.pages.viewer.jsonl import items, mapping, number, text
 from turngym.envs.png import png
+from turngym.envs.vector.slots.boundary import close_quietly, closing_quietly
 from turngym.errors import TurngymError
 from turngym.system.limited import CallLimits, LimitedProcess
 from turngym.system.processes import OncePerProcess
@@ -56,7 +56,7 @@ def replayed(source: Mapping[str, Any], recorded: list[str | None] | None = None
     except (TurngymError, ValueError, TypeError, KeyError) as error:
         return _nothing(f"It cannot be played again: {error}")
     finally:
-        env.close()
+        close_quietly(env)
 
 
 def replayed_apart(source: Mapping[str, Any], recorded: list[str | None]) -> Form:
@@ -219,7 +219,7 @@ def _play_game(form: Form, record: Mapping[str, Any], config: Mapping[str, Any])
     assert isinstance(env, str)
     if isinstance(seed, bool) or not isinstance(seed, int):
         return "its seed is not known."
-    with closing(Table(make_game(env, **options))) as table:
+    with closing_quietly(Table(make_game(env, **options))) as table:
         return _play_at(table, form, record, seed)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from types import CodeType
+from typing import Protocol, TypeVar
 
 from turngym.errors import error_text
 
@@ -31,6 +33,45 @@ def is_for_program(error: BaseException) -> bool:
     if isinstance(error, Exception):
         return False
     return isinstance(error, KeyboardInterrupt) or not _handlers().isdisjoint(_passed(error))
+
+
+class Closable(Protocol):
+    """Holds something until it is closed: an environment, a game, a table."""
+
+    def close(self) -> None:
+        """Release what it holds."""
+
+
+ClosableT = TypeVar("ClosableT", bound=Closable)
+
+
+def close_quietly(*held: Closable) -> None:
+    """Close each of these, whatever the others raise: what has been played must not be lost to code that fails at last.
+
+    Args:
+        held: User code, such as environments and games, which may fail to close.
+    """
+    for each in held:
+        try:
+            each.close()
+        except BaseException as error:  # user code: a broken environment may fail to close
+            if is_for_program(error):
+                raise
+
+
+@contextmanager
+def closing_quietly(held: ClosableT) -> Iterator[ClosableT]:
+    """Yield an environment, a game or a table, and close it in the end as :func:`close_quietly` does.
+
+    >>> from turngym.envs.multiagent import make_game
+    >>> with closing_quietly(make_game("turngym/KuhnPoker-v0")) as game:
+    ...     game.num_seats
+    2
+    """
+    try:
+        yield held
+    finally:
+        close_quietly(held)
 
 
 def _handlers() -> set[CodeType]:

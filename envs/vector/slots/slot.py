@@ -13,7 +13,7 @@ from gymnasium.utils.env_checker import data_equivalence
 
 from turngym.envs.spaces import Unicode
 from turngym.envs.vector.info import fault_info
-from turngym.envs.vector.slots.boundary import describe, is_for_program
+from turngym.envs.vector.slots.boundary import close_quietly, describe, is_for_program
 from turngym.envs.vector.slots.fitting import finite_reward, flag, require_fitting, valid_observation, valid_table
 from turngym.envs.vector.slots.maker import Maker
 from turngym.errors import ConfigError, MissingExtra, SnapshotUnsupported, TurngymError, UnknownName
@@ -238,13 +238,8 @@ class Slot:
     def close(self) -> None:
         """Close the environment, if there is one; a fresh one is made when it is needed."""
         env, self._env, self.start = self._env, None, None
-        if env is None:
-            return
-        try:
-            env.close()
-        except BaseException as error:  # user code: a broken environment may fail to close
-            if is_for_program(error):
-                raise
+        if env is not None:
+            close_quietly(env)
 
     def _living(self) -> gymnasium.Env[Any, Any]:
         if self._env is None:

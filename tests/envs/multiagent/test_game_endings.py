@@ -1,5 +1,6 @@
 """Games that a limit outside of their rules cuts off, and what games hold, in every view."""
 
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,16 @@ from table_play import say, started
 
 from turngym.agents.core import Agent, Decision, Request
 from turngym.agents.episodes.self_play import LEARNER, GameSpec, SelfPlay
+from turngym.agents.players import AgentSettings
 from turngym.agents.trajectory import Trajectory
+from turngym.benchmarks.tournaments.pairings import Match
 from turngym.benchmarks.tournaments.plan import TournamentPlan
 from turngym.benchmarks.tournaments.run import play_tournament
+from turngym.benchmarks.tournaments.seats import LiveGame, Roster
 from turngym.envs.delegation.game import Delegation
 from turngym.envs.multiagent.pettingzoo.aec import TableAEC
 from turngym.envs.multiagent.pettingzoo.parallel import TableParallel
+from turngym.envs.multiagent.table import Table
 from turngym.envs.multiagent.vector import TableVector
 from turngym.envs.seat import SeatEnv
 
@@ -73,6 +78,7 @@ def test_all_views_say_whether_a_limit_or_the_rules_ended_the_game(last: str, cu
     for text in answers:
         *_, terminated, truncated, info = seat.step(text)
     assert (terminated, truncated, info["success"]) == (not cut, cut, int(not cut))
+    assert seat.turn == json.loads(seat.snapshot())["turn"] == len(answers) < seat.max_turns
     again = SeatEnv(f"{__name__}:delegation_class", seat="player_0", env="held:Held", calls=0)
     again.reset(seed=1)
     again.restore(seat.snapshot())
@@ -123,3 +129,35 @@ def test_a_tournament_closes_every_game(tmp_path: Path) -> None:
     plan = TournamentPlan("turngym/Delegation-v0", {"a": "random", "b": "first_legal"}, blocks=1, options=HELD)
     _, records = play_tournament(plan, folder=tmp_path / "games")
     assert records and not OPEN
+
+
+@pytest.mark.parametrize(("text", "cut"), [("go", True), ("stop", False)])
+def test_the_trajectories_of_a_tournament_say_what_ended_the_game(text: str, cut: bool) -> None:
+    table = Table(Delegation(env="held:Held", calls=0))
+    game = LiveGame(
+        Match(0, 0, ("a",)), table, Roster({"a": f"scripted:{text}"}, table.game, lambda _: AgentSettings())
+    )
+    while asked := list(game.asked_agents()):
+        for seat, player, request in asked:
+            [decision] = player.agent.act([request])
+            game.answer(seat, request, decision, 0.0)
+    game.content()
+    [played] = game.trajectories
+    assert (played.terminated, played.truncated) == (not cut, cut)
+    assert played.truncation_reason == ("environment" if cut else "") and len(played.turns) == (3 if cut else 1)
+    table.close()
+
+
+def test_games_that_fail_to_close_lose_nothing_and_keep_no_other_open(tmp_path: Path) -> None:
+    options = {"env": "held:ClosesBadly", "calls": 1}
+    plan = TournamentPlan("turngym/Delegation-v0", {"a": "random", "b": "first_legal"}, blocks=1, options=options)
+    _, records = play_tournament(plan, folder=tmp_path / "games")
+    assert records and {record["status"] for record in records} == {"ok"} and not OPEN
+    assert (tmp_path / "games" / "results.json").exists()
+
+    tables = SelfPlay(lambda: Delegation(**options), 3, env_id="delegation")
+    for table in tables.vector.tables:
+        started(table.game)
+    assert len(OPEN) == 4, "three tables, and rules to look at"
+    tables.close()
+    assert not OPEN

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from typing import Any
 
 from turngym.agents.core import Agent
@@ -17,6 +16,7 @@ from turngym.envs.multiagent.hosted import begin_game
 from turngym.envs.multiagent.players import make_player
 from turngym.envs.multiagent.registration import is_game, make_game
 from turngym.envs.multiagent.table import Table
+from turngym.envs.vector.slots.boundary import closing_quietly
 from turngym.errors import ConfigError, UnknownName, nearest
 from turngym.seeding import stream, stream_seed
 from turngym.trainers.core.algorithm import Algorithm, Need
@@ -66,7 +66,7 @@ def require_roles(config: TrainConfig, algorithm: Algorithm[Any]) -> None:
 def _roles_of(game: Game) -> set[str]:
     """Return the roles of some deals, or the names of seats where they have none."""
     found = set()
-    with closing(game):
+    with closing_quietly(game):
         for seed in range(_DEALS):
             begin_game(Table(game), seed)
             found |= {game.role(seat) or game.seats[seat] for seat in game.everyone}
