@@ -26,6 +26,8 @@ from turngym.envs.multiagent.speech import quoted
 from turngym.errors import ConfigError, nearest
 from turngym.options import Options as BaseOptions
 
+NOBODY = "nobody"
+"""Winner of a game that all seats have forfeited."""
 _FIXED = ("roles", "leader")
 
 
@@ -79,7 +81,7 @@ class Course(Game, ABC):
         self.party: tuple[int, ...] = ()
         """The team that is proposed or on its quest."""
         self.winner, self.named = "", -1
-        """``"good"`` or ``"evil"`` at the end, and the seat that the assassin has named."""
+        """``"good"``, ``"evil"`` or ``"nobody"`` at the end, and the seat that the assassin has named."""
         self._phase = "propose"
         self._queue: list[int] = []
         self._told: list[Line] = []
@@ -200,14 +202,26 @@ class Course(Game, ABC):
         return 1.0 / len(self.side(self.team(seat))) if self.options.rewards == "zero_sum" else 1.0
 
     def _rewards(self) -> list[float]:
-        """Return what winners and losers get at the end; the table pays forfeited seats nothing more."""
-        if not self.winner:
-            return [0.0] * self.num_seats
-        return [self._share(seat) * (1 if self.team(seat) == self.winner else -1) for seat in self.everyone]
+        """Return what winners and losers get at the end; forfeited seats have already paid, to the winners left."""
+        left = [seat for seat in self.everyone if seat not in self.forfeited]
+        rewards = [0.0] * self.num_seats
+        if self.winner:
+            winners = self.side(self.winner)
+            won = [seat for seat in left if seat in winners]
+            pot = 2 - len(won) / len(winners) if won else 0.0
+            for seat in left:
+                win = pot / len(won) if won and self.options.rewards == "zero_sum" else 1.0
+                rewards[seat] = win if seat in winners else -self._share(seat)
+        return rewards
 
     def forfeit(self, seats: Sequence[int]) -> Sequence[float]:
-        """Silence seats; if the assassin was to name Merlin, good has won."""
-        if self._phase == "assassinate":
+        """Silence seats. A side without any other seat has lost; if the assassin was to name Merlin, good has won."""
+        sides = {self.team(seat) for seat in self.everyone if seat not in self.forfeited}
+        if not sides:
+            self._end(NOBODY, "all seats have forfeited")
+        elif len(sides) == 1:
+            self._end(*sides, "all seats of the other side have forfeited")
+        elif self._phase == "assassinate":
             self._end(GOOD, "the assassin names nobody")
         else:
             self.tell(self.everyone, f"No legal action of {self.names(seats)}: forfeited, and silent from now on.")

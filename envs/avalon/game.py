@@ -8,8 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from turngym.envs.avalon.course import Course
-from turngym.envs.avalon.redeal import Past, Quest, other_world
+from turngym.envs.avalon.redeal import Past, other_world
 from turngym.envs.avalon.roles import ASSASSIN, EVIL, GOOD, MERLIN, dealt
+from turngym.envs.avalon.saved import checked_quests
 from turngym.envs.avalon.text import CARDS, NAME, QUESTS, SAY, VOTES, read_speech, read_team
 from turngym.envs.multiagent.game import InvalidAction, Line
 from turngym.envs.parsing.thinking import THINKING
@@ -19,7 +20,6 @@ from turngym.types import JSONValue
 
 _PLAYERS = "turngym.envs.avalon.players"
 _READ = 10_000
-_PHASES = ("propose", "discuss", "vote", "quest", "assassinate")
 
 
 class Avalon(Course):
@@ -172,15 +172,14 @@ class Avalon(Course):
         }
 
     def load(self, state: JSONValue) -> None:
-        """Restore what ``state`` returned."""
-        if sorted(state["roles"]) != sorted(self.cast) or state["leader"] not in self.everyone:
-            raise ValueError(f"the roles {state['roles']!s:.200} and the leader {state['leader']!r:.80}")
-        if state["phase"] not in _PHASES or state["winner"] not in ("", GOOD, EVIL):
-            raise ValueError(f"the phase {state['phase']!r:.80} and the winner {state['winner']!r:.80}")
-        if not {*state["party"], *state["queue"]} <= {*self.everyone} or len(state["quests"]) > QUESTS:
-            raise ValueError(f"the party {state['party']!s:.80} and the quests {state['quests']!s:.200}")
+        """Restore what ``state`` returned.
+
+        Raises:
+            ValueError: No game can be in this state.
+        """
+        quests = checked_quests(self, state)
         self._set_up(state["roles"], state["leader"])
-        self.quests = [Quest(tuple(team), tuple(fails), succeeded) for team, fails, succeeded in state["quests"]]
+        self.quests = quests
         self.proposal, self.rejected, self.party = state["proposal"], state["rejected"], tuple(state["party"])
         self.winner, self.named, self._phase = state["winner"], state["named"], state["phase"]
         self._queue = list(state["queue"])

@@ -20,7 +20,10 @@ QUESTS, TO_WIN = 5, 3
 SAY, PROPOSE, NAME = "say", "propose ", "name "
 
 _BRACKETED = re.compile(r"\[([^\[\]]{1,200})\]")
-_TEAM = re.compile(r"""(?:i|propose|the|team|of|player|and|[0-9\s,;:&+\[\]'"-])+""")
+_SEAT = r"(?:0|[1-9][0-9]{0,2})(?![0-9])"
+_TEAM = re.compile(
+    rf"""(?:player[\s-]?{_SEAT}|i|propose|the|team|of|player|and|(?<![0-9-]){_SEAT}|[\s,;:&+\[\]'"]|-(?![0-9]))+"""
+)
 _WORDS = {
     "vote": {"approve": "approve", "reject": "reject", "yes": "approve", "no": "reject"},
     "play": {"success": "success", "fail": "fail", "succeed": "success"},
@@ -94,7 +97,7 @@ def read_team(text: str, size: int, seats: Sequence[str]) -> str:
     if not _TEAM.fullmatch(simplified(named[0])):
         named = _BRACKETED.findall(text)
     teams = {
-        tuple(sorted([int(number[:3]) for number in re.findall("[0-9]+", each)]))
+        tuple(sorted([int(number) for number in re.findall("[0-9]+", each)]))
         for each in map(simplified, named)
         if _TEAM.fullmatch(each)
     } - {()}

@@ -8,12 +8,14 @@ from table_play import at_random, decisions, match, say, seen_by, started
 from turngym.envs.avalon.game import Avalon
 from turngym.envs.avalon.roles import EVIL, GOOD, NUM_EVIL, TEAM_SIZES, dealt, fails_needed, sight, usual_roles
 from turngym.envs.multiagent import make_game
+from turngym.envs.multiagent.game import Game
 from turngym.envs.multiagent.table import Table
 from turngym.errors import ConfigError
 from turngym.seeding import stream
 
 ROLES = ("merlin", "assassin", "servant", "percival", "morgana")
 FIXED = {"roles": list(ROLES), "leader": 0}
+NO_TEAM = "Your answer names no team: answer with one, in one pair of brackets."
 SEVEN = ["merlin", "percival", "servant", "servant", "assassin", "morgana", "oberon"]
 
 
@@ -218,12 +220,14 @@ def test_random_play_is_worth_what_the_rules_say() -> None:
         ("<think>[player_1]</think>I trust player_4 [0, 2]", "propose player_0, player_2"),
         ("[player_0]", "The team has 2 different seats."),
         ("[0, 0]", "The team has 2 different seats."),
+        ("[player1, player-2]", "propose player_1, player_2"),
+        *((text, NO_TEAM) for text in ("[player_00001, player_2]", "[-1, 2]", '{"team": [-1, 2]}', "[1.0, 2]")),
         ("[player_0, player_9]", "The seats are player_0, player_1, player_2, player_3, player_4."),
         ("[0, 1] or [0, 2]", "Your answer names more than one team: answer with one, in one pair of brackets."),
-        ("9" * 5000, "Your answer names no team: answer with one, in one pair of brackets."),
-        ("[" + "1 " * 90 + "x]", "Your answer names no team: answer with one, in one pair of brackets."),
-        ('{"team": [[], {}, null]}', "Your answer names no team: answer with one, in one pair of brackets."),
-        ("\ud800", "Your answer names no team: answer with one, in one pair of brackets."),
+        ("9" * 5000, NO_TEAM),
+        ("[" + "1 " * 90 + "x]", NO_TEAM),
+        ('{"team": [[], {}, null]}', NO_TEAM),
+        ("\ud800", NO_TEAM),
     ],
 )
 def test_teams_are_read(text: str, action: str) -> None:
@@ -252,6 +256,39 @@ def test_a_seat_that_forfeits_has_lost_and_is_silent() -> None:
     table = golden()
     table.expire(1)
     assert table.is_over and table.winners() == (0, 2, 3) and table.returns == [1.0, -1.0, 1.0, 1.0, -1.0]
+
+
+@pytest.mark.parametrize("rewards", ["team", "zero_sum"])
+def test_forfeits_of_a_side_or_of_all_end_the_game(rewards: str) -> None:
+    table = five(rewards=rewards)
+    propose(table, 0, 1)
+    for seat in (1, 4):
+        table.expire(seat)
+    assert not table.is_over
+    say(table, *["reject"] * 3)
+    assert table.is_over and table.winners() == (0, 2, 3) and table.game.phase() == "over"
+    assert table.returns == pytest.approx(
+        [1 / 3, -1 / 2, 1 / 3, 1 / 3, -1 / 2] if rewards != "team" else [1, -1, 1, 1, -1]
+    )
+    table = five(rewards=rewards)
+    propose(table, 0, 1)
+    for seat in range(5):
+        table.expire(seat)
+    assert table.is_over and not table.winners() and table.game.phase() == "over" and max(table.returns) < 0
+    assert table.log[-1].text.startswith("The game is over: all seats have forfeited. Nobody wins. Roles: ")
+
+
+def test_what_forfeits_lose_goes_to_the_winners_of_a_zero_sum_game() -> None:
+    for seed in range(12):
+        table, generator = started(Avalon(talk=False, rewards="zero_sum"), seed), stream("forfeits", seed)
+        for turn, seat in enumerate(decisions(table, at_random(generator))):
+            if turn in (5, 9) and len(table.pending) > 1:
+                table.expire(seat)
+                table.expire(table.pending[0])
+                break
+        for _ in decisions(table, at_random(generator)):
+            pass
+        assert sum(table.returns) == pytest.approx(0.0)
 
 
 def test_a_zero_sum_game_shares_the_win() -> None:
@@ -320,10 +357,43 @@ def test_states_continue_and_damaged_ones_are_refused() -> None:
     table, other = golden(), Table(Avalon(talk=False))
     other.restore(table.snapshot())
     assert say(table, "player_0") == say(other, "player_0") and table.snapshot() == other.snapshot()
-    wrongs = {"roles": ["merlin"], "leader": 9, "phase": "night", "party": [9], "winner": "me", "quests": [0] * 9}
+    _require_refused(table.game, {"roles": ["merlin"], "leader": 9, "phase": "night", "party": [9], "winner": "me"})
+    _require_refused(table.game, {"quests": [0] * 9, "winner": "good", "named": 2, "phase": "propose"})
+
+
+def _require_refused(game: Game, wrongs: dict[str, object]) -> None:
     for name, wrong in wrongs.items():
         with pytest.raises(ValueError, match="the "):
-            table.game.load({**table.game.state(), name: wrong})
+            game.load({**game.state(), name: wrong})  # type: ignore[dict-item]
+
+
+def test_states_that_no_game_can_be_in_are_refused() -> None:
+    table = started(Avalon(), options=FIXED)
+    game = table.game
+    propose(table, 0, 1)
+    won = [[[0, 1], [], True], [[0, 1, 2], [], True], [[0, 1], [], True]]
+    quests = ([[[0, 1], [], "yes"]], [[[0, 99], [], True]], [[[0, 1], [0], False]], [[[0, 1], [], False]], won, None)
+    for wrong in quests:
+        _require_refused(game, {"quests": wrong})
+    _require_refused(game, {"rejected": None, "leader": 2.0, "proposal": "x", "party": [], "winner": "good"})
+    _require_refused(game, {"rejected": 1, "leader": True, "proposal": 99, "party": [1, 0], "queue": [0, 0]})
+    _require_refused(game, {"named": 77, "told": [], "phase": "assassinate", "queue": [2, 3], "roles": [0] * 5})
+    _require_refused(game, {"told": [[[99], "x"]], "phase": "vote", "party": [True, 2], "winner": "nobody"})
+    game.load(game.state())
+
+
+def test_every_state_of_a_game_is_accepted() -> None:
+    for number, options in enumerate(({}, {"fifth": "passes"}, {"num_seats": 8, "talk": False, "rewards": "zero_sum"})):
+        game, generator = Avalon(**options), stream("states", number)  # type: ignore[arg-type]
+        table = started(game, number)
+        while table.pending:
+            game.load(game.state())
+            seat = table.pending[0]
+            if generator.random() < 0.02 * number:
+                table.expire(seat)
+            else:
+                say(table, at_random(generator)(table, seat))
+        game.load(game.state())
 
 
 def test_games_with_talk_are_played_to_the_end() -> None:
