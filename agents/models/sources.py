@@ -130,7 +130,7 @@ def whole_model_advice(folder: Path) -> str:
     """Return the message for a folder of adapters where a whole model is needed."""
     run = run_of(folder)
     return (
-        f"{folder} holds low-rank adapters and no whole model: `turngym export-model {run or 'RUN'} --to FOLDER` "
+        f"{folder} holds low-rank adapters and no whole model: `turngym export-model {run or 'RUN'} --out FOLDER` "
         "writes one."
     )
 

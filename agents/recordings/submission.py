@@ -151,7 +151,8 @@ def read_submission(path: Path) -> tuple[Submission | None, list[MalformedData]]
             found[name] = read_lines(path / name) if name.endswith(".jsonl") else read_json(path / name)
         except FileNotFoundError:
             if name in REQUIRED:
-                problems.append(MalformedData(name, "the file is missing"))
+                hint = ", as the evaluation has not ended: --resume continues it" if name == "results.json" else ""
+                problems.append(MalformedData(name, f"the file is missing{hint}"))
         except (OSError, ValueError, RecursionError) as error:
             problems.append(MalformedData(name, f"the file is no JSON that can be read: {error}"))
     if not problems:

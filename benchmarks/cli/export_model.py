@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from tyro.conf import Positional
+from tyro.conf import Positional, arg
 
 from turngym.benchmarks.cli.options.parsing import parse
 from turngym.errors import missing_extra
@@ -23,13 +23,13 @@ class Arguments:
 
     Args:
         run: Folder of a run, whose newest checkpoint is used, or of one checkpoint.
-        to: New folder (default: `exported` in the run folder).
+        out: New folder (default: `exported` in the run folder).
         adapters: Write only the adapters, in the format of peft.
         dtype: Format of the weights; auto is that of the training.
     """
 
     run: Positional[Path]
-    to: Path | None = None
+    out: Annotated[Path | None, arg(aliases=("-o",))] = None
     adapters: bool = False
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
 
@@ -44,7 +44,7 @@ def main(argv: Sequence[str]) -> int:
         if package in ("", "turngym"):
             raise
         raise missing_extra("exporting a model", package, "train") from error
-    found = export_model(arguments.run, arguments.to, adapters=arguments.adapters, dtype=arguments.dtype)
+    found = export_model(arguments.run, arguments.out, adapters=arguments.adapters, dtype=arguments.dtype)
     console = Console(highlight=False)
     what = f"low-rank adapters of {found.base}" if found.base else "the whole model"
     console.print(

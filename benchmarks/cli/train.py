@@ -136,6 +136,7 @@ def parse_train(argv: Sequence[str]) -> tuple[TrainConfig, Path, bool]:
     start = dataclasses.replace(start, algorithm=last_given(argv, "algorithm") or default)
     if "--resume" in argv and not is_help:
         stored = RunFolder.open(_run_dir(argv, start)).config()
+        _require_same(dataclasses.replace(stored, algorithm=last_given(argv, "algorithm") or stored.algorithm), stored)
         config, _ = _parsed(argv, stored)
         resumed = with_memory_settings(stored, config)
         _require_same(config, resumed)

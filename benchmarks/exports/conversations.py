@@ -65,7 +65,7 @@ def _of_evaluation(folder: Path) -> tuple[_Rows, Mapping[str, Any]]:
 def _of_run(folder: Path) -> tuple[_Rows, Mapping[str, Any]]:
     """Return the episodes that were kept, and the settings with which the policy was asked."""
     try:
-        settings = read_json(folder / "config.json")["rollout"]
+        settings = read_json(folder / "config.json").get("rollout") or {}
     except FileNotFoundError:
         settings = {}
     return _kept(folder), settings

@@ -50,7 +50,7 @@ LINES: Mapping[str, Mapping[str, str]] = {
     "train": {"env": HANOI, "env-options": "discs=2", "model": f"{RUN}/model", "run-dir": "run"},
     "study": {"action": "list", "plan": "."},
     "launch": {"to": "slurm", "command": "list"},
-    "export-model": {"run": RUN, "to": "exported"},
+    "export-model": {"run": RUN, "out": "exported"},
     "clean": {},
     "completion": {"shell": "bash"},
     "label-progress": {"folders": EVALUATION, "out": "labels"},

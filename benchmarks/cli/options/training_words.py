@@ -90,7 +90,7 @@ def with_folder(argv: Sequence[str]) -> list[str]:
     >>> with_folder(["--resume", "runs/first", "--json"])
     ['--resume', '--run-dir', 'runs/first', '--json']
     """
-    words = list(argv)
+    words = [part for word in argv for part in (word.split("=", 1) if word.startswith("--resume=") else [word])]
     place = words.index("--resume") + 1 if "--resume" in words else len(words)
     if words[place : place + 1] and not words[place].startswith("-"):
         words.insert(place, "--run-dir")

@@ -257,6 +257,8 @@ def test_resuming_with_another_setting_is_refused(tmp_path: Path) -> None:
         parse_train(["--resume", "--run-dir", str(tmp_path), "--seed", "5"])
     with pytest.raises(ConfigError, match=r"whose algorithm_options is \{\} and not \{'gigpo': \{'gamma': 0\.5\}\}"):
         parse_train(["--resume", "--run-dir", str(tmp_path), "--gigpo.gamma", "0.5"])
+    with pytest.raises(ConfigError, match="whose algorithm is 'gigpo' and not 'grpo'"):
+        parse_train([f"--resume={tmp_path}", "--algorithm", "grpo"])
 
 
 def test_resuming_where_there_is_no_run_is_refused(tmp_path: Path) -> None:

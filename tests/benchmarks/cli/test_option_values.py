@@ -85,7 +85,7 @@ ACCEPTED: Mapping[tuple[str, str], tuple[str, frozenset[str]]] = {
     ("train", "rollout.prompt.template"): ("variables of the chat template, which has its own", frozenset(["zzz=zzz"])),
     ("train", "rollout.prompt.chat-template"): ("that of the model", frozenset([""])),
     ("train", "run-dir"): ("a new folder", NEW_FOLDER),
-    ("export-model", "to"): ("a new folder", NEW_FOLDER),
+    ("export-model", "out"): ("a new folder", NEW_FOLDER),
     ("label-progress", "out"): ("a new folder", NEW_FOLDER),
     ("fit-reward", "out"): ("a new folder", NEW_FOLDER),
 }

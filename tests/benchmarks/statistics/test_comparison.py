@@ -198,7 +198,9 @@ def test_a_damaged_folder_is_refused_with_the_way_to_see_more(folders: dict[str,
     for file in folders["expert"].iterdir():
         (path / file.name).write_bytes(file.read_bytes())
     (path / "results.json").unlink()
-    with pytest.raises(ConfigError, match=r"results\.json: the file is missing\): `turngym verify"):
+    with pytest.raises(
+        ConfigError, match=r"results\.json: the file is missing, as .* --resume continues it\): `turngym verify"
+    ):
         load_submission(path)
 
 

@@ -147,9 +147,9 @@ def test_training_continues_from_adapters(runs: Mapping[str, Path], tmp_path: Pa
 
 
 def test_adapters_that_cannot_be_loaded_say_why(runs: Mapping[str, Path], tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"`turngym export-model .*adapters --to FOLDER` writes one"):
+    with pytest.raises(ModelError, match=r"`turngym export-model .*adapters --out FOLDER` writes one"):
         make_agent(f"vllm:{runs['adapters'] / 'model'}", AgentSettings())
-    with pytest.raises(ModelError, match=r"`turngym export-model .*adapters --to FOLDER` writes one"):
+    with pytest.raises(ModelError, match=r"`turngym export-model .*adapters --out FOLDER` writes one"):
         load_model(str(runs["adapters"] / "checkpoints" / "000002"))
     lone = Path(shutil.copytree(runs["adapters"] / "model", tmp_path / "lone"))
     file = lone / "adapter_config.json"
@@ -235,12 +235,12 @@ def test_a_run_without_its_model_says_which(runs: Mapping[str, Path], tmp_path: 
 def test_the_command_says_what_it_wrote(
     runs: Mapping[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["export-model", str(runs["adapters"]), "--to", str(tmp_path / "new")]
+    words = ["export-model", str(runs["adapters"]), "--out", str(tmp_path / "new")]
     assert main(words) == 0
     assert capsys.readouterr().out == f"written to {tmp_path / 'new'}: the whole model after 2 iterations, float32\n"
     assert main(words) == 2
     assert "exists already" in capsys.readouterr().err
-    assert main([*words[:2], "--adapters", "--to", str(tmp_path / "adapters")]) == 0
+    assert main([*words[:2], "--adapters", "--out", str(tmp_path / "adapters")]) == 0
     assert "low-rank adapters of" in capsys.readouterr().out
     assert main(["export-model", str(runs["head"] / "checkpoints" / "000001")]) == 0
     assert (runs["head"] / "exported" / "model.safetensors").is_file()

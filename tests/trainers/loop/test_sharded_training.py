@@ -37,7 +37,7 @@ def test_a_sharded_run_is_exported_and_one_process_goes_on_with_it(tmp_path: Pat
     ended = rank_processes.run(["-m", "turngym", "train", *WORDS.split(), "--run-dir", str(run)], timeout=600)
     assert [each.status for each in ended] == [0, 0], ended
     assert len(list((run / "checkpoints" / "000002" / "policy").iterdir())) == 2
-    assert main(["export-model", str(run), "--to", str(tmp_path / "exported")]) == 0
+    assert main(["export-model", str(run), "--out", str(tmp_path / "exported")]) == 0
     exported, trained = (load_file(each / "model.safetensors") for each in (tmp_path / "exported", run / "model"))
     assert all(torch.equal(exported[name], each) for name, each in trained.items())
     shutil.copytree(run, other)
