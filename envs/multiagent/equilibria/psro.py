@@ -11,7 +11,8 @@ from turngym.envs.multiagent.equilibria.tree import Floats, GameTree
 from turngym.errors import ConfigError
 
 TOLERANCE = 1e-9
-"""Gain of a best response that counts as none, and entries of a tableau that count as 0."""
+"""Gain of a best response that counts as none, relative to the range of payoffs, and entries of a tableau that count
+as 0."""
 _PIVOTS = 20
 """Pivots by the largest coefficient for each row and column of a matrix."""
 
@@ -21,7 +22,7 @@ def matrix_equilibrium(payoffs: Floats) -> tuple[Floats, Floats, float]:
 
     The simplex method solves the linear program of the column player, whose dual is that of the row player (Dantzig
     1951): with all payoffs positive, maximise the sum of y >= 0 subject to payoffs @ y <= 1. After many pivots it takes
-    Bland's rule, which cannot cycle.
+    Bland's rule, which cannot cycle. Payoffs whose range is below 0.1 or above 10 are divided by it first.
 
     Args:
         payoffs: [rows, columns] payoffs of the row player.
@@ -31,9 +32,11 @@ def matrix_equilibrium(payoffs: Floats) -> tuple[Floats, Floats, float]:
     ([0.25, 0.5, 0.25], 0.0)
     """
     count, number = payoffs.shape
-    shift = 1.0 - float(payoffs.min())
+    least = float(payoffs.min())
+    spread = float(payoffs.max()) - least
+    scale = 1.0 if spread == 0 or 0.1 <= spread <= 10 else spread
     tableau = np.zeros((count + 1, number + count + 1))
-    tableau[:count, :number], tableau[:count, -1] = payoffs + shift, 1.0
+    tableau[:count, :number], tableau[:count, -1] = (payoffs - least) / scale + 1.0, 1.0
     tableau[:count, number:-1] = np.eye(count)
     tableau[count, :number] = -1.0
     basis = np.arange(number, number + count)
@@ -54,7 +57,7 @@ def matrix_equilibrium(payoffs: Floats) -> tuple[Floats, Floats, float]:
     solution = np.zeros(number + count)
     solution[basis] = tableau[:count, -1]
     rows, columns = (np.maximum(each, 0.0) for each in (tableau[count, number:-1], solution[:number]))
-    return rows / rows.sum(), columns / columns.sum(), 1.0 / total - shift
+    return rows / rows.sum(), columns / columns.sum(), (1.0 / total - 1.0) * scale + least
 
 
 @dataclass(slots=True, eq=False)
@@ -87,11 +90,13 @@ class DoubleOracle:
     payoffs: Floats = field(init=False)
     """[policies of seat 0, policies of seat 1] expected returns of seat 0."""
     is_solved: bool = False
+    _least_gain: float = field(init=False)
     _reaches: tuple[list[Floats], list[Floats]] = field(init=False)
 
     def __post_init__(self) -> None:
         tree = self.tree
-        if len(tree.seats) != 2 or float(np.abs(tree.payoff.sum(axis=1)).max()) > TOLERANCE:
+        self._least_gain = TOLERANCE * float(np.ptp(tree.payoff))
+        if len(tree.seats) != 2 or float(np.abs(tree.payoff.sum(axis=1)).max()) > self._least_gain:
             raise ConfigError(
                 f"psro solves zero-sum games of two seats, and {tree.name} is none: take fictitious or cfr+."
             )
@@ -136,7 +141,7 @@ class DoubleOracle:
         rows, columns, value = matrix_equilibrium(self.payoffs)
         average = self._mixed((rows, columns))
         answers = [best_response(self.tree, average, seat) for seat in (0, 1)]
-        gaining = [seat for seat, own in ((0, value), (1, -value)) if answers[seat][0] > own + TOLERANCE]
+        gaining = [seat for seat, own in ((0, value), (1, -value)) if answers[seat][0] > own + self._least_gain]
         for seat in gaining:
             self._add(seat, answers[seat][1])
         self.is_solved = not gaining

@@ -108,6 +108,15 @@ def test_matrix_games_are_solved(shape: tuple[int, int]) -> None:
         assert (payoffs @ columns).max() == pytest.approx(value, abs=1e-9) == (rows @ payoffs).min()
 
 
+@pytest.mark.parametrize("scale", [1e-10, 1e8, 1e12])
+def test_the_scale_of_payoffs_does_not_change_their_equilibrium(scale: float) -> None:
+    payoffs = np.random.default_rng(0).normal(size=(6, 6))
+    for offset in (0.0, 100.0):
+        rows, columns, value = matrix_equilibrium((payoffs + offset) * scale)
+        assert (payoffs @ columns).max() == pytest.approx(value / scale - offset, abs=1e-9)
+        assert (rows @ payoffs).min() == pytest.approx(value / scale - offset, abs=1e-9)
+
+
 def test_double_oracle_ends_in_the_equilibrium_of_kuhn_poker() -> None:
     solver, found = DoubleOracle(KUHN), []
     while not solver.is_solved:
