@@ -220,7 +220,7 @@ class Course(Game, ABC):
         if not sides:
             self._end(NOBODY, "all seats have forfeited")
         elif len(sides) == 1:
-            self._end(*sides, "all seats of the other side have forfeited")
+            self._end(sides.pop(), "all seats of the other side have forfeited")
         elif self._phase == "assassinate":
             self._end(GOOD, "the assassin names nobody")
         else:

@@ -364,7 +364,7 @@ def test_states_continue_and_damaged_ones_are_refused() -> None:
 def _require_refused(game: Game, wrongs: dict[str, object]) -> None:
     for name, wrong in wrongs.items():
         with pytest.raises(ValueError, match="the "):
-            game.load({**game.state(), name: wrong})  # type: ignore[dict-item]
+            game.load({**game.state(), name: wrong})
 
 
 def test_states_that_no_game_can_be_in_are_refused() -> None:
