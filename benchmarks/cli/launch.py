@@ -15,6 +15,7 @@ from tyro.conf import Positional
 
 from turngym.benchmarks.cli.options.config_file import is_given
 from turngym.benchmarks.cli.options.parsing import parse
+from turngym.benchmarks.cli.options.training_words import with_folder
 from turngym.benchmarks.cli.train import parse_train
 from turngym.benchmarks.launch import LAUNCHERS, ClusterJob
 from turngym.errors import ConfigError, UnknownName, nearest
@@ -99,7 +100,7 @@ def _job(arguments: Arguments) -> ClusterJob:
     fields = {name: getattr(arguments, name) for name in names}
     run_dir, own = "", list(words)
     if words[0] == "train":
-        own = [word for word in words if word != "--resume"]
+        own = [word for word in with_folder(words) if word != "--resume"]
         run_dir = str(parse_train(own[1:])[1])
         own += (
             [] if any(word.partition("=")[0] in ("--run-dir", "--run_dir") for word in own) else ["--run-dir", run_dir]

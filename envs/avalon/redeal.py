@@ -64,6 +64,8 @@ def other_world(past: Past, seat: int, generator: np.random.Generator) -> tuple[
                 found[other] = roles[group[card]]
         if found == list(roles) or (past.is_open and found.index(ASSASSIN) in past.silent):
             continue
+        if len({team_of(role) for other, role in enumerate(found) if other not in past.silent}) < 2:
+            continue  # the game would be over
         quests = [_replayed(quest, found, seat, past.silent, generator) for quest in past.quests]
         if None not in quests:
             return found, [quest for quest in quests if quest is not None]

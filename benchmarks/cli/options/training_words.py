@@ -90,11 +90,16 @@ def with_folder(argv: Sequence[str]) -> list[str]:
     >>> with_folder(["--resume", "runs/first", "--json"])
     ['--resume', '--run-dir', 'runs/first', '--json']
     """
-    words = [part for word in argv for part in (word.split("=", 1) if word.startswith("--resume=") else [word])]
+    words = [part for word in argv for part in (word.split("=", 1) if _is_folder(word) else [word])]
     place = words.index("--resume") + 1 if "--resume" in words else len(words)
     if words[place : place + 1] and not words[place].startswith("-"):
         words.insert(place, "--run-dir")
     return words
+
+
+def _is_folder(word: str) -> bool:
+    """Return whether a word is ``--resume=FOLDER``."""
+    return word.startswith("--resume=") and word.partition("=")[2] not in ("", "True", "true")
 
 
 def last_given(argv: Sequence[str], *names: str) -> str | None:

@@ -7,8 +7,9 @@ from table_play import at_random, decisions, match, say, seen_by, started
 
 from turngym.envs.avalon.game import Avalon
 from turngym.envs.avalon.roles import EVIL, GOOD, NUM_EVIL, TEAM_SIZES, dealt, fails_needed, sight, usual_roles
+from turngym.envs.avalon.text import read_team
 from turngym.envs.multiagent import make_game
-from turngym.envs.multiagent.game import Game
+from turngym.envs.multiagent.game import Game, InvalidAction
 from turngym.envs.multiagent.table import Table
 from turngym.errors import ConfigError
 from turngym.seeding import stream
@@ -399,3 +400,11 @@ def test_every_state_of_a_game_is_accepted() -> None:
 def test_games_with_talk_are_played_to_the_end() -> None:
     table = match(make_game("turngym/AvalonLarge-v0"), ["reasoner", "rule_based"] * 4)
     assert table.is_over and any(" says: " in line.text for line in table.log)
+
+
+def test_a_text_of_many_names_that_is_no_team_is_read_at_once() -> None:
+    """With ambiguous parts this would take longer than any test may."""
+    seats = [f"player_{seat}" for seat in range(5)]
+    for text in ("player1" * 27 + "x", "player 1" * 24 + "x", "player_1 and " * 700 + "x"):
+        with pytest.raises(InvalidAction):
+            read_team(f"[{text}]", 2, seats)
