@@ -35,7 +35,9 @@ class Avalon(Course):
     Speech is any text, which all hear, quoted as one line: the legal action ``say`` stands for it, and as an answer is
     silence. Rewards are 1 for winners and -1 for others at the end, or 1 and -1 divided among the seats of a side
     (``rewards="zero_sum"``). A seat that forfeits has lost and continues without a word: it proposes any team, rejects,
-    and plays success; an assassin that has forfeited names nobody. The anchor is every line that the seat has read.
+    and plays success; an assassin that has forfeited names nobody. A side whose seats have all forfeited has lost; with
+    ``zero_sum`` the winners that are left share what forfeited seats have lost. The anchor is every line that the seat
+    has read.
 
     >>> from turngym.envs.multiagent.table import Table
     >>> table = Table(Avalon(talk=False))
