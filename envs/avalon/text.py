@@ -24,7 +24,7 @@ _SEAT = r"(?:0|[1-9][0-9]{0,2})(?![0-9])"
 _TEAM = re.compile(
     rf"""(?>player[\s-]?{_SEAT}|i|propose|the|team|of|player|and|(?<![0-9-]){_SEAT}|[\s,;:&+\[\]'"]|-(?![0-9]))++"""
 )
-"""Parts are atomic, since ``player1`` could be read in two ways, and a text of many of them in as many as double."""
+"""An atomic group: ``player1`` matches in two ways, so that backtracking would take exponential time."""
 _WORDS = {
     "vote": {"approve": "approve", "reject": "reject", "yes": "approve", "no": "reject"},
     "play": {"success": "success", "fail": "fail", "succeed": "success"},
