@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -10,6 +11,26 @@ from turngym.agents.core import Agent, Decision, Request, build_each
 from turngym.agents.trajectory import Trajectory, Turn
 from turngym.agents.usage import Usage
 from turngym.columns import Value, columns_of
+
+_LONGEST_ANCHOR = 16_384
+_END = 4096
+
+
+def bounded_anchor(info: Mapping[str, Any]) -> str:
+    """Return the anchor in an info table; of a long one the beginning, a hash of the whole, and the end.
+
+    Where an anchor is all that an agent has seen, those of an episode take memory that grows with the square of its
+    turns. Anchors that differ stay different.
+
+    >>> one, two = ({"anchor": "room 1, " * 9_000 + door + "room 2, " * 9_000} for door in ("door", "gate"))
+    >>> len(bounded_anchor(one)), bounded_anchor(one) == bounded_anchor(two), bounded_anchor({"anchor": "room 1"})
+    (8267, False, 'room 1')
+    """
+    anchor = str(info.get("anchor", ""))
+    if len(anchor) <= _LONGEST_ANCHOR:
+        return anchor
+    digest = hashlib.sha256(anchor.encode("utf8", "surrogatepass")).hexdigest()
+    return f"{anchor[:_END]}\n[{len(anchor)} {digest}]\n{anchor[-_END:]}"
 
 
 class TurnWriter:
@@ -61,7 +82,7 @@ class TurnWriter:
         self.trajectory.instructions = request.instructions
         self._open = Turn(
             observation=request.observation,
-            anchor=str(request.info.get("anchor", "")),
+            anchor=bounded_anchor(request.info),
             action=decision.action,
             completion=decision.completion,
             prompt_ids=decision.prompt_ids,
@@ -142,7 +163,7 @@ class TurnWriter:
         closed.fault, closed.truncated = fault, not terminated
         closed.truncation_reason = "" if terminated else "fault" if fault else "environment"
         closed.progress, closed.final_observation = _progress(info), observation
-        closed.final_anchor = str(info.get("anchor", ""))
+        closed.final_anchor = bounded_anchor(info)
 
     def keep_final_prompt(self, agent: Agent, request: Request) -> None:
         """Keep the next prompt of a truncated episode for the critic, unless it does not fit.

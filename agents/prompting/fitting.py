@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from turngym.agents.prompt_text import Fit
 
+FILLED = 0.75
+"""Share of the limit to which a too long conversation is shortened, so that the next turns can be appended."""
 _MOST_ACTIONS = 4
 _LONGEST_ACTION = 24
 

@@ -8,9 +8,10 @@ the chat template makes of earlier answers, unless ``thinking=strip`` asks for p
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 from transformers import PreTrainedTokenizerBase
@@ -18,17 +19,45 @@ from transformers import PreTrainedTokenizerBase
 from turngym.agents.prompt_text import PromptConfig, shown_text, system_text, window_text
 from turngym.agents.prompting.chat_template import ChatTemplate, Said
 from turngym.agents.prompting.continuation import Continuation
-from turngym.agents.prompting.fitting import Gap, PastTurn, gap_for, most_that_fit, note_of, with_note
+from turngym.agents.prompting.fitting import FILLED, Gap, PastTurn, gap_for, most_that_fit, note_of, with_note
 from turngym.agents.prompting.text_encoder import TextEncoder, Trust
 from turngym.envs.parsing.thinking import Thinking
 from turngym.errors import PromptTooLong
 
-__all__ = ["Memory", "PastTurn", "PromptBuilder", "PromptConfig"]
+__all__ = ["Memory", "PastTurn", "PromptBuilder", "PromptCache", "PromptConfig"]
 
-_FILLED = 0.75
-"""Share of the limit to which a too long conversation is shortened."""
 _TRUST: Mapping[str, Trust] = {"system": "marks", "assistant": "marks"}
 """Rules and answers may contain the answer marks; observations may not."""
+
+
+class PromptCache:
+    """Encoded conversations, the latest ones, up to a number of tokens: prompts of long episodes are all different.
+
+    Args:
+        encode: Encodes a conversation.
+        most: Largest number of tokens that are kept, of about 36 bytes each.
+
+    >>> cache = PromptCache(lambda messages: (7,) * len(messages), most=3)
+    >>> cache((("user", "a"),)), cache((("user", "b"), ("user", "c"))), cache((("user", "d"),)), cache.tokens
+    ((7,), (7, 7), (7,), 3)
+    """
+
+    def __init__(self, encode: Callable[[tuple[Said, ...]], tuple[int, ...]], most: int = 4_000_000) -> None:
+        self._encode, self._most = encode, most
+        self._kept: dict[tuple[Said, ...], tuple[int, ...]] = {}
+        self._lock = threading.Lock()
+        self.tokens = 0
+
+    def __call__(self, messages: tuple[Said, ...]) -> tuple[int, ...]:
+        """Return the ids of a conversation."""
+        known = self._kept.get(messages)
+        ids = self._encode(messages) if known is None else known
+        with self._lock:
+            self.tokens += len(ids) - len(self._kept.pop(messages, ()))
+            self._kept[messages] = ids
+            while self.tokens > self._most:
+                self.tokens -= len(self._kept.pop(next(iter(self._kept))))
+        return ids
 
 
 @dataclass
@@ -68,7 +97,7 @@ class PromptBuilder:
         self.stop_ids = stop_ids
         self.template = ChatTemplate(tokenizer, config)
         self.encoder = TextEncoder(tokenizer)
-        self._ids_of = lru_cache(maxsize=100_000)(self._encode)
+        self._ids_of = PromptCache(self._encode)
         if config.mode == "conversation" and config.thinking != "strip":
             self._continuation = Continuation(self.template, self.encoder, stop_ids)
 
@@ -148,7 +177,7 @@ class PromptBuilder:
         is_window = self.config.mode == "window"
         turns = self._recent(memory) if is_window else memory.turns
         build = self._window if is_window else self._stripped if self.config.thinking == "strip" else self._spliced
-        target = limit if is_window else int(limit * _FILLED)
+        target = limit if is_window else int(limit * FILLED)
 
         @cache
         def built(kept: int) -> tuple[int, ...]:

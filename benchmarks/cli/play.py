@@ -51,7 +51,7 @@ class Arguments:
         top_p: Nucleus sampling threshold.
         max_new_tokens: Maximum completion length in tokens (default: that of the model's training, else 256).
         format: Action format, as in `turngym eval`.
-        style: Prompt style: plain, react or summary, as in `turngym eval`.
+        style: Prompt style: plain, react, summary or notes, as in `turngym eval`.
         prompt: Prompt setting, such as history=3 or template.enable_thinking=false.
         server: Server setting, such as timeout=60.
         split: Split to draw tasks from.

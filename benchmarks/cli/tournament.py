@@ -58,7 +58,7 @@ class Arguments:
         top_p: Nucleus sampling threshold.
         max_new_tokens: Maximum completion length in tokens (default: that of the model's training, else 256).
         format: Action format: tag, boxed, json or plain.
-        style: Prompt style: plain, react or summary, as in `turngym eval`.
+        style: Prompt style: plain, react, summary or notes, as in `turngym eval`.
         prompt: Prompt setting, such as history=3 or instructions=false.
         server: Server setting, such as concurrency=32, timeout=60 or prices=FILE.
         out: Folder for plan, games, results and page.

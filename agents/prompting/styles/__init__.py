@@ -18,7 +18,7 @@ from typing import Any, ClassVar, TypeAlias
 from turngym.agents.chat import ACTION, Ask, ChatModel, Message
 from turngym.agents.core import Request
 from turngym.agents.prompt_text import shown_text, system_text
-from turngym.agents.prompting.fitting import note_of, with_note
+from turngym.agents.prompting.fitting import FILLED, most_that_fit, note_of, with_note
 from turngym.errors import ConfigError, PromptTooLong, nearest
 from turngym.registry import Registry
 from turngym.wrappers.wrapping import Wrapping
@@ -69,6 +69,8 @@ class EpisodeMemory:
         left_out: Actions of the turns that prompts no longer show and no summary covers.
         gap: Number of turns before ``turns``.
         summary: Summary of turns that are not in ``turns``.
+        notes: Notes of the model, oldest first.
+        noted: Number of turns whose notes have been taken.
         lessons: Reflections on earlier attempts.
         tries: Earlier attempts at the same task, in order.
     """
@@ -77,6 +79,8 @@ class EpisodeMemory:
     left_out: tuple[str, ...] = ()
     gap: int = 0
     summary: str = ""
+    notes: tuple[str, ...] = ()
+    noted: int = 0
     lessons: tuple[str, ...] = ()
     tries: tuple[Try, ...] = ()
 
@@ -218,23 +222,39 @@ def conversation_so_far(memory: EpisodeMemory, scene: Scene, now: Message | None
 
 
 def fitted(memory: EpisodeMemory, scene: Scene, system: Sequence[Message], now: Message | None = None) -> list[Message]:
-    """Return the longest conversation within the token limit: turns are left out, rules never.
+    """Return the conversation without the turns for which the token limit has no room; rules are never left out.
 
     ``fit`` of the prompt's settings says which turns. ``memory`` forgets them, so that a turn that was dropped does not
-    come back.
+    come back. A conversation is shortened to a fraction of the limit, so that the beginning of the next prompts stays
+    the same, for which servers and caches ask less.
     """
     prompt = scene.model.prompt
     if prompt.history:
-        _drop(memory, max(0, len(memory.turns) - prompt.history))
-    while True:
-        messages = [*system, *conversation_so_far(memory, scene, now)]
-        first = int(prompt.fit in ("auto", "drop_middle"))  # the turn that often holds the task stays
-        if prompt.fit == "none" or len(memory.turns) <= first or scene.fits(messages):
-            return messages
-        _drop(memory, 1, at=first)
+        drop(memory, max(0, len(memory.turns) - prompt.history))
+    messages = [*system, *conversation_so_far(memory, scene, now)]
+    first = first_kept(scene)
+    most = len(memory.turns) - first
+    if prompt.fit == "none" or most <= 0 or scene.fits(messages):
+        return messages
+
+    def built(kept: int) -> tuple[EpisodeMemory, list[Message]]:
+        shorter = dataclasses.replace(memory)
+        drop(shorter, most - kept, at=first)
+        return shorter, [*system, *conversation_so_far(shorter, scene, now)]
+
+    target = int(scene.model.fitting_limit * FILLED)
+    shorter, messages = built(most_that_fit(most - 1, lambda kept: scene.fits(built(kept)[1], target)))
+    vars(memory).update(vars(shorter))
+    return messages
 
 
-def _drop(memory: EpisodeMemory, count: int, at: int = 0) -> None:
+def first_kept(scene: Scene) -> int:
+    """Return how many of the first turns always stay: one, which often holds the task, or none."""
+    return int(scene.model.prompt.fit in ("auto", "drop_middle"))
+
+
+def drop(memory: EpisodeMemory, count: int, at: int = 0) -> None:
+    """Leave turns out of later prompts, from a place on."""
     if count:
         memory.left_out += tuple(turn.action for turn in memory.turns[at : at + count])
         memory.turns = [*memory.turns[:at], *memory.turns[at + count :]]

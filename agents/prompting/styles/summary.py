@@ -1,4 +1,7 @@
-"""Summary memory: when a prompt exceeds its budget, the model writes a summary that replaces older turns."""
+"""Summary memory: when a prompt exceeds its budget, the model writes a summary that replaces older turns.
+
+The first turn, which often holds the task, stays, unless ``fit`` of the prompt's settings says otherwise.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from turngym.agents.chat import Message
+from turngym.agents.prompting.fitting import most_that_fit
 from turngym.agents.prompting.styles import (
     STYLES,
     ChatTurn,
@@ -15,6 +19,7 @@ from turngym.agents.prompting.styles import (
     Script,
     Style,
     conversation_so_far,
+    first_kept,
     fitted,
 )
 from turngym.errors import ConfigError
@@ -56,24 +61,32 @@ class Summary(Style):
         """Ask for an action, and first for a summary if the prompt is too long without one."""
         limit = scene.model.fitting_limit
         budget = min(self.budget or limit, limit)
-        if len(memory.turns) > self.keep and not scene.fits(_prompt(memory, scene), budget):
-            yield from self._shorten(memory, scene)
+        first = first_kept(scene)
+        if len(memory.turns) > first + self.keep and not scene.fits(_prompt(memory, scene), budget):
+            yield from self._shorten(memory, scene, first)
         return (yield scene.ask(fitted(memory, scene, scene.system(_known(memory)))))
 
-    def _shorten(self, memory: EpisodeMemory, scene: Scene) -> Script:
-        """Let the model summarise all but the last turns; turns that do not fit into one prompt are left out."""
-        count = len(memory.turns) - self.keep
-        old, memory.turns = memory.turns[:count], memory.turns[count:]
-        task = _TASK.format(words=self.words)
-        first = next((i for i in range(len(old)) if scene.fits(_to_summarise(old[i:], memory, scene, task))), len(old))
-        memory.left_out += tuple(turn.action for turn in old[:first])
-        if first == len(old):
+    def _shorten(self, memory: EpisodeMemory, scene: Scene, first: int) -> Script:
+        """Let the model summarise all turns after the first ones but the last; those that do not fit are left out."""
+        stop = len(memory.turns) - self.keep
+        old, memory.turns = memory.turns[first:stop], [*memory.turns[:first], *memory.turns[stop:]]
+
+        def request(count: int) -> list[Message]:
+            turns = [*memory.turns[:first], *old[len(old) - count :]]
+            return _to_summarise(turns, memory, scene, _TASK.format(words=self.words))
+
+        told = most_that_fit(len(old), lambda count: scene.fits(request(count)))
+        left_out = tuple(turn.action for turn in old)
+        memory.gap = first
+        if not told:
+            memory.left_out += left_out
             return ""
-        summary = (yield scene.ask(_to_summarise(old[first:], memory, scene, task), PURPOSE)).strip()
+        memory.left_out += left_out[: len(old) - told]
+        summary = (yield scene.ask(request(told), PURPOSE)).strip()
         if summary:
-            memory.summary, memory.left_out, memory.gap = summary, (), 0
+            memory.summary, memory.left_out = summary, ()
         else:
-            memory.left_out += tuple(turn.action for turn in old[first:])
+            memory.left_out += left_out[len(old) - told :]
         return summary
 
 

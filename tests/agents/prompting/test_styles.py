@@ -96,7 +96,7 @@ def test_history_limits_the_turns_that_are_shown(server: ChatServerForTests) -> 
     assert users == ["(2 earlier turns are left out.)\n\nwall 2", "wall 3", "wall 4"]
 
 
-@pytest.mark.parametrize("style", ["react", "summary", "reflexion"])
+@pytest.mark.parametrize("style", ["react", "summary", "reflexion", "notes"])
 def test_rules_that_do_not_fit_are_refused_clearly(style: str, server: ChatServerForTests) -> None:
     [decision] = play(agent_in(server, style, max_prompt_tokens=10), 1)
     assert not decision.fault
@@ -115,7 +115,8 @@ def test_a_summary_takes_the_place_of_older_turns(server: ChatServerForTests) ->
     asked = next(r["messages"] for r in server.requests if "Write the summary" in r["messages"][-1]["content"])
     assert "number 0" in asked[-1]["content"] and "at most 30 words" in asked[-1]["content"]
     after = said(server)
-    assert after[0][1].endswith(f"written by you:\n{SUMMED_UP}") and "number 0" not in str(after[1:])
+    assert after[0][1].endswith(f"written by you:\n{SUMMED_UP}") and "number 1" not in str(after[1:])
+    assert after[1][1].endswith("number 0"), "the first observation, which often holds the task, stays"
     assert "left out" not in str(after), "the summary stands for them"
 
 
@@ -139,9 +140,43 @@ def test_a_summary_that_never_comes_is_told_as_turns_left_out() -> None:
         decisions = play(
             agent_in(server, "summary:budget=200,keep=1"), 6, observation="a wall of many, many, many stones, number {}"
         )
-        assert decisions[-1].action == "up" and "left out.)" in said(server)[1][1]
+        assert decisions[-1].action == "up" and "left out here.)" in said(server)[3][1]
         lost = [d.usage.lost for d in decisions if d.usage]
         assert sum(lost) == sum(len(d.notes) for d in decisions) > 0, "counted, and the episode continues"
+
+
+def test_notes_stay_when_the_turns_that_they_were_written_in_are_left_out() -> None:
+    turn = iter(range(20))
+
+    def answer(body: Body) -> Reply:
+        noted = f"<think><note>no</note></think><note>stone  {next(turn) % 9}</note>"
+        return Reply(f"{noted} <action><note>up</note></action> <note>late</note>", usage=(20, 4))
+
+    with chat_server(answer) as server:
+        agent = agent_in(server, "notes:share=0.06", max_prompt_tokens=500)
+        decisions = play(agent, 14, observation="a wall of many stones, number {}")
+        texts = [text for role, text in said(server) if role == "user"]
+        assert [decision.action for decision in decisions] == ["<note>up</note>"] * 14
+        notes, _, now = texts[-1].removeprefix("Your notes:\n").partition("\n\n")
+        stones = [f"- stone {i}" for i in (4, 5, 6, 7, 8, 0, 1, 2, 3)]
+        kept = len(notes.splitlines())
+        assert now == "a wall of many stones, number 13" and notes.splitlines() == stones[-kept:]
+        assert 4 <= kept < 9 and "number 5" not in str(texts), "the oldest notes and turns go"
+        assert not any("Your notes" in text for text in texts[:-1]), "once, above the current observation"
+
+
+def test_notes_of_turns_that_were_decided_elsewhere_are_kept_and_can_be_replaced(server: ChatServerForTests) -> None:
+    agent = agent_in(server, "notes")
+    for turn, written in enumerate(("<note>a 1</note>", "<note>b 2</note>", "<notes>c 3\n\n- d 4</notes>")):
+        agent.follow(request(turn=turn, observation="wall"), "up", f"{written}<action>up</action>")
+    agent.act([request(turn=3, observation="door")])
+    assert said(server)[-1][1] == "Your notes:\n- c 3\n- d 4\n\ndoor"
+
+
+def test_notes_need_a_format_with_text_around_the_action() -> None:
+    settings = AgentSettings(format="plain", style="notes")
+    with pytest.raises(ConfigError, match="got 'plain': use --format tag, boxed or json"):
+        styled(transformers_agent(small_model(), settings), "notes").act([request(turn=0, observation="wall")])
 
 
 TRIES = (
@@ -222,7 +257,7 @@ def local(style: str, **prompt: Any) -> StyledAgent:
     return agent
 
 
-@pytest.mark.parametrize("style", ["react", "summary:budget=120,keep=1", "reflexion"])
+@pytest.mark.parametrize("style", ["react", "summary:budget=120,keep=1", "reflexion", "notes"])
 def test_a_model_in_this_process_plays_in_the_same_styles(style: str) -> None:
     agent = local(style)
     agent.remind(0, TRIES)
@@ -232,7 +267,7 @@ def test_a_model_in_this_process_plays_in_the_same_styles(style: str) -> None:
         assert usage is not None and usage.calls == 1 + len(decision.notes)
         assert decision.prompt_ids and len(decision.completion_ids) == len(decision.logprobs) > 0
         assert usage.tokens_in >= len(decision.prompt_ids), "that of the call with the action, and of all together"
-    assert any(d.notes for d in decisions) == (style != "react")
+    assert any(d.notes for d in decisions) == (style not in ("react", "notes"))
     assert isinstance(agent.details(), dict) and agent.model is not None
 
 
@@ -253,9 +288,11 @@ def test_styles_are_found_by_name_with_their_options() -> None:
         make_style("summary:bugdet=3")
 
 
-@pytest.mark.parametrize("text", ["summary:keep=-1", "summary:words=0", "summary:budget=x", "reflexion:keep=0"])
+@pytest.mark.parametrize(
+    "text", ["summary:keep=-1", "summary:words=0", "summary:budget=x", "reflexion:keep=0", "notes:share=2"]
+)
 def test_options_out_of_range_are_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match="must be a whole number of at least"):
+    with pytest.raises(ConfigError, match=r"must be (a whole number of at least|above 0)"):
         make_style(text)
 
 
