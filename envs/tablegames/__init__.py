@@ -45,6 +45,26 @@ SPECS = {
         {"complete_information": False, "messages_allowed": True, "max_rounds": 99},
         "Divide a pie with messages, without knowing the other's patience or the last round.",
     ),
+    "turngym/PriceNegotiation-v0": Spec(
+        "turngym.envs.tablegames.price_negotiation:PriceNegotiation", {}, "Agree on the price of a product, or leave."
+    ),
+    "turngym/PriceNegotiationHidden-v0": Spec(
+        "turngym.envs.tablegames.price_negotiation:PriceNegotiation",
+        {"complete_information": False, "messages_allowed": True, "max_rounds": 30},
+        "Agree on a price with messages, without knowing what the product is worth to the other.",
+    ),
+    "turngym/Persuasion-v0": Spec(
+        "turngym.envs.tablegames.persuasion:Persuasion",
+        {},
+        "Twenty products whose quality the seller sees: recommend, and buy or not.",
+        partner="commitment",
+    ),
+    "turngym/PersuasionTalk-v0": Spec(
+        "turngym.envs.tablegames.persuasion:Persuasion",
+        {"seller_message": "text", "buyer_messages_allowed": True},
+        "Twenty products whose quality the seller sees and describes; buy or not.",
+        partner="commitment",
+    ),
     "turngym/Ultimatum-v0": Spec(
         "turngym.envs.tablegames.shares:Ultimatum", {}, "Ten rounds of offers to divide ten points, or none."
     ),

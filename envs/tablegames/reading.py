@@ -113,3 +113,38 @@ def whole_number(value: object) -> int | None:
     if isinstance(value, int | float) and 0 <= value <= 1e9 and value == int(value):
         return int(value)
     return None
+
+
+def read_decision(text: str, meanings: Mapping[str, str], messages_allowed: bool) -> str:
+    """Return the action that an answer names, with the message if there may be one.
+
+    Args:
+        text: Answer of a player: words, or JSON such as ``{"decision": ..., "message": ...}``.
+        meanings: Simplified text -> canonical action.
+        messages_allowed: Whether the message is kept.
+
+    Raises:
+        InvalidAction: No action was found, or several.
+
+    >>> read_decision('{"decision": "Accept", "message": "Fine."}', {"accept": "accept"}, messages_allowed=True)
+    'accept | Fine.'
+    """
+    text = text[:READ_LIMIT]
+    bare, speech = split_speech(text)
+    found = first_object(text)
+    if found is not None:
+        bare, speech = text, message_of(found)
+    elif simplified(bare) not in meanings:
+        bare, speech = text, ""
+    action = read_choice(bare, meanings)
+    return with_speech(action, speech) if messages_allowed else action
+
+
+def message_of(found: Mapping[str, Any]) -> str:
+    """Return the message in a JSON answer, empty if there is none.
+
+    >>> message_of({"message": "Fine."}), message_of({"message": 3})
+    ('Fine.', '')
+    """
+    message = found.get("message", "")
+    return message if isinstance(message, str) else ""

@@ -12,23 +12,17 @@ from typing import Annotated, Any, ClassVar, TypeAlias
 import numpy as np
 
 from turngym.envs.multiagent.game import InvalidAction
-from turngym.envs.multiagent.speech import quoted
-from turngym.envs.settings import worded
-from turngym.envs.tablegames.bargaining.reading import read_decision, read_offer
+from turngym.envs.tablegames.alternating import LIST_LIMIT, AlternatingOffers
+from turngym.envs.tablegames.bargaining.reading import read_offer
 from turngym.envs.tablegames.bargaining.rules import efficiency, fairness, utilities
-from turngym.envs.tablegames.reading import split_speech
-from turngym.envs.tablegames.two_seats import TwoSeats
 from turngym.errors import ConfigError
 from turngym.options import OptionError, between
 from turngym.types import JSONValue
 
-_TOLD_UP_TO = 20
-_LIST_LIMIT = 1001
-
 Discount: TypeAlias = Annotated[float, between(0, 1)]
 
 
-class Bargaining(TwoSeats):
+class Bargaining(AlternatingOffers):
     """Divide a pie by alternating offers; agreement pays both their gain, no agreement nothing.
 
     A seat that forfeits leaves the whole pie to the other.
@@ -46,30 +40,18 @@ class Bargaining(TwoSeats):
     [0.45, 0.4]
     """
 
-    class Options(TwoSeats.Options):
+    class Options(AlternatingOffers.Options):
         pie: Annotated[int, between(1, 10**9)] = 100
         """Size of the pie."""
-        step: int = 1
-        """Shares are multiples of it, and it divides the pie."""
-        max_rounds: Annotated[int, between(1, 1000)] = 12
-        """Rounds after which the game ends without an agreement."""
         discounts: tuple[Discount, ...] = (1.0, 0.95, 0.9, 0.8)
         """Values from which each seat's discount is sampled."""
-        complete_information: bool = True
-        """Whether a seat knows the other's discount."""
-        messages_allowed: bool = False
-        """Whether a seat may send a message with an offer or an answer."""
 
         def check(self) -> None:
-            self.require("step", between(1, self.pie))
-            if self.pie % self.step:
-                raise OptionError("step", f"must divide the pie of {self.pie}, got {self.step}.")
+            self.divide("pie", self.pie)
             if not self.discounts:
                 raise OptionError("discounts", "must hold at least one number.")
 
     options: Options
-
-    file_options = worded()
 
     name = "bargaining"
     beaten_by: ClassVar[Mapping[str, str]] = dict.fromkeys(
@@ -84,22 +66,17 @@ class Bargaining(TwoSeats):
 
     def setup(self) -> None:
         """Prepare an empty course."""
-        options = self.options
-        self.pie, self.step, self.max_rounds = options.pie, options.step, options.max_rounds
-        self.complete_information, self.messages_allowed = options.complete_information, options.messages_allowed
-        self._choices = tuple(map(float, options.discounts))
+        super().setup()
+        self.pie = self.options.pie
+        self._choices = tuple(map(float, self.options.discounts))
         self.discounts = (1.0, 1.0)
         """The discount of each seat in this game."""
-        self.round = 1
-        self._keep: int | None = None
-        self._agreed: int | None = None
 
     def instructions(self, seat: int) -> str:
         """Return the rules."""
-        told = self.max_rounds <= _TOLD_UP_TO
-        end = f"Without an agreement in round {self.max_rounds}" if told else "Without an agreement"
+        end = f"Without an agreement in round {self.max_rounds}" if self._is_end_told else "Without an agreement"
         known = "both discounts" if self.complete_information else "your own discount, but not the other's"
-        message = '; you may add a message: {..., "message": "..."}' if self.messages_allowed else ""
+        message = '; you may add a message: {..., "message": "..."}' if self.options.messages_allowed else ""
         unit = "" if self.step == 1 else f" Shares are multiples of {self.step}."
         keep = 3 * (self.pie // self.step) // 5 * self.step
         return (
@@ -121,81 +98,39 @@ class Bargaining(TwoSeats):
         if len(found) != 2:
             raise ConfigError(f"discounts of a game of {self.name} are two numbers in [0, 1], got {given!r}.")
         self.discounts = (found[0], found[1])
-        self.round, self._keep, self._agreed = 1, None, None
+        self._restart_offers()
         for seat in self.everyone:
             others = f", {self._other_name(seat)}'s is {self.discounts[1 - seat]:.12g}"
             more = others if self.complete_information else ""
             self.tell((seat,), f"You are {self.seats[seat]}. Your discount is {self.discounts[seat]:.12g}{more}.")
 
-    @property
-    def _proposer(self) -> int:
-        return (self.round - 1) % 2
-
-    def _round_name(self) -> str:
-        return f"round {self.round}" + (f" of {self.max_rounds}" if self.max_rounds <= _TOLD_UP_TO else "")
-
-    def phase(self) -> str:
-        """Return ``"offer"`` or ``"answer"``."""
-        return "offer" if self._keep is None else "answer"
-
-    def asked(self) -> tuple[int, ...]:
-        """Return the proposer, then the seat that answers."""
-        if self._is_over:
-            return ()
-        return (self._proposer,) if self._keep is None else (1 - self._proposer,)
-
-    def prompt(self, seat: int) -> str:
-        """Return the round, and the offer to be answered."""
-        title = f"R{self._round_name()[1:]}."
-        if self._keep is None:
-            return f"{title} How do you divide {self.pie}?"
-        return f"{title} You would get {self.pie - self._keep} of {self.pie}. Do you accept or reject?"
+    def _question(self) -> str:
+        if self._offer is None:
+            return f"How do you divide {self.pie}?"
+        return f"You would get {self.pie - self._offer} of {self.pie}. Do you accept or reject?"
 
     def legal_actions(self, seat: int) -> tuple[str, ...]:
         """Return accept and reject, or every division if there are at most a thousand steps."""
-        if self._keep is not None:
+        if self._offer is not None:
             return "accept", "reject"
-        if self.pie // self.step >= _LIST_LIMIT:
+        if self.pie // self.step >= LIST_LIMIT:
             return ()
         return tuple([f"keep {share}" for share in range(0, self.pie + 1, self.step)])
 
-    def read(self, seat: int, text: str) -> str:
-        """Return ``"keep N"``, ``"accept"`` or ``"reject"``, with ``" | message"`` where there may be one."""
-        if self._keep is not None:
-            return read_decision(text, self.messages_allowed)
-        action, keep = read_offer(text, seat, self.pie, self.messages_allowed)
+    def _read_offer(self, seat: int, text: str) -> str:
+        action, keep = read_offer(text, seat, self.pie, self.options.messages_allowed)
         if keep > self.pie or keep % self.step:
             unit = "" if self.step == 1 else f", a multiple of {self.step}"
             raise InvalidAction(f"You may keep 0 to {self.pie}{unit}.")
         return action
 
-    def commit(self, actions: Mapping[int, str]) -> Sequence[float]:
-        """Take an offer or an answer."""
-        ((seat, action),) = actions.items()
-        bare, speech = split_speech(action)
-        if self._keep is None:
-            self._keep = int(bare.split(" ")[1])
-            line = f"{self.seats[seat]} offers to keep {self._keep} and to give {self.pie - self._keep}."
-        else:
-            line = f"{self.seats[seat]} {bare}s."
-        self.tell(self.everyone, line)
-        if speech:
-            self.tell(self.everyone, quoted(self.seats[seat], speech))
-        if bare == "accept":
-            return self._agree()
-        if bare == "reject":
-            self._keep, self.round = None, self.round + 1
-            if self.round > self.max_rounds:
-                self._is_over = True
-                self.tell(self.everyone, "No agreement: both get nothing.")
-        return 0.0, 0.0
+    def _offer_line(self, offer: int) -> str:
+        return f"{self.seats[self._proposer]} offers to keep {offer} and to give {self.pie - offer}."
 
     def _agree(self) -> tuple[float, float]:
-        assert self._keep is not None
-        self._is_over = True
-        self._agreed = self._keep if self._proposer == 0 else self.pie - self._keep
+        assert self._offer is not None
+        self._agreed = self._offer if self._proposer == 0 else self.pie - self._offer
         gains = utilities(self._agreed / self.pie, self.round, self.discounts)
-        self._earn(gains)
         shares = self._agreed, self.pie - self._agreed
         for seat in self.everyone:
             self.tell((seat,), f"You get {shares[seat]}, which is worth {gains[seat] * self.pie:.6g} in this round.")
@@ -210,19 +145,8 @@ class Bargaining(TwoSeats):
         known = f"pie {self.pie} in steps of {self.step}; discounts {self.discounts[seat]:.12g} and {other}"
         if self._is_over:
             return f"{known}; over; gain {self._earned[seat]:.6g}"
-        now = "no offer" if self._keep is None else f"{self.seats[self._proposer]} keeps {self._keep}"
-        return f"{known}; {self._round_name()}; {now}"
-
-    def progress(self, seat: int) -> float:
-        """Return the share of the rounds gone by; where the last one is not told, ``1 - 1 / round``."""
-        if self._is_over:
-            return 1.0
-        gone = self.round - (1 if self._keep is None else 0.5)
-        return gone / self.max_rounds if self.max_rounds <= _TOLD_UP_TO else 1 - 1 / (1 + gone)
-
-    def score(self, seat: int) -> float:
-        """Return the seat's gain."""
-        return self._earned[seat]
+        now = "no offer" if self._offer is None else f"{self.seats[self._proposer]} keeps {self._offer}"
+        return f"{known}; {self._round_name}; {now}"
 
     def metrics(self) -> dict[str, float]:
         """Return GLEE's measures: efficiency, fairness (0 without an agreement), each seat's gain, and the round."""
@@ -233,7 +157,7 @@ class Bargaining(TwoSeats):
             "self_gain_0": gains[0],
             "self_gain_1": gains[1],
             "agreement": float(self._agreed is not None),
-            "round": float(min(self.round, self.max_rounds)),
+            "round": float(self.round),
         }
 
     def state(self) -> JSONValue:
@@ -241,7 +165,7 @@ class Bargaining(TwoSeats):
         return {
             "discounts": list(self.discounts),
             "round": self.round,
-            "keep": self._keep,
+            "offer": self._offer,
             "agreed": self._agreed,
             "earned": list(self._earned),
             "is_over": self._is_over,
@@ -250,7 +174,7 @@ class Bargaining(TwoSeats):
     def load(self, state: JSONValue) -> None:
         """Restore what ``state`` returned."""
         self.discounts = (state["discounts"][0], state["discounts"][1])
-        self.round, self._keep, self._agreed = state["round"], state["keep"], state["agreed"]
+        self.round, self._offer, self._agreed = state["round"], state["offer"], state["agreed"]
         self._is_over = state["is_over"]
         self._load_earned(state["earned"])
 

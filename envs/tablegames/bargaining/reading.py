@@ -1,4 +1,4 @@
-"""Reading offers and answers of bargaining: JSON as GLEE asks for it, or a few words."""
+"""Reading offers of bargaining: JSON as GLEE asks for it, or a few words."""
 
 from __future__ import annotations
 
@@ -10,42 +10,18 @@ from turngym.envs.multiagent.game import InvalidAction
 from turngym.envs.tablegames.reading import (
     READ_LIMIT,
     first_object,
-    read_choice,
+    message_of,
     simplified,
     split_speech,
     whole_number,
     with_speech,
 )
 
-_DECISIONS = {
-    **{form: "accept" for form in ("accept", "accepts", "i accept", "yes", "agree", "i agree")},
-    **{form: "reject" for form in ("reject", "rejects", "i reject", "no", "refuse", "deny", "decline")},
-}
 _OWN_KEYS = (("player_0_gain", "alice_gain"), ("player_1_gain", "bob_gain"))
 _WORDS = re.compile(r"(?:i |offer to )?keep ([0-9,]{1,14})(?:,? (?:and )?(?:to )?give ([0-9,]{1,14}))?")
 _GIVING = re.compile(r"(?:i )?(?:give|offer) ([0-9,]{1,14})")
 _BRACKETED = re.compile(r"\[([^\[\]]{1,100})\]")
 _ASK = 'Say what you keep and what the other gets: {"keep": ..., "give": ...}.'
-
-
-def read_decision(text: str, messages_allowed: bool) -> str:
-    """Return ``"accept"`` or ``"reject"``, with the message if there is one.
-
-    Raises:
-        InvalidAction: The text is neither.
-
-    >>> read_decision('{"decision": "Accept", "message": "Fine."}', messages_allowed=True)
-    'accept | Fine.'
-    """
-    text = text[:READ_LIMIT]
-    bare, speech = split_speech(text)
-    found = first_object(text)
-    if found is not None:
-        bare, speech = text, _message(found)
-    elif simplified(bare) not in _DECISIONS:
-        bare, speech = text, ""
-    action = read_choice(bare, _DECISIONS)
-    return with_speech(action, speech) if messages_allowed else action
 
 
 def read_offer(text: str, seat: int, pie: int, messages_allowed: bool) -> tuple[str, int]:
@@ -63,7 +39,7 @@ def read_offer(text: str, seat: int, pie: int, messages_allowed: bool) -> tuple[
     found = first_object(text)
     speech = ""
     if found is not None:
-        keep, speech = _keep_of(found, seat, pie), _message(found)
+        keep, speech = _keep_of(found, seat, pie), message_of(found)
     else:
         bare, speech = split_speech(text)
         bracketed = _BRACKETED.findall(text)
@@ -74,11 +50,6 @@ def read_offer(text: str, seat: int, pie: int, messages_allowed: bool) -> tuple[
         raise InvalidAction(f"No offer was found in your answer. {_ASK}", "unreadable")
     action = f"keep {keep}"
     return (with_speech(action, speech) if messages_allowed else action), keep
-
-
-def _message(found: Mapping[str, Any]) -> str:
-    message = found.get("message", "")
-    return message if isinstance(message, str) else ""
 
 
 def _keep_of(found: Mapping[str, Any], seat: int, pie: int) -> int | None:

@@ -116,6 +116,25 @@ def test_a_far_horizon_comes_near_to_the_endless_share() -> None:
     assert plans[0].keep / 1_000_000 == pytest.approx(rules.endless_share(0.9, 0.8), abs=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("rounds", "discounts", "share"),
+    [
+        (1, (0.9, 0.8), 1),
+        (2, (0.9, 0.9), 0.1),
+        (3, (0.9, 0.8), 0.92),
+        (12, (0.9, 0.9), 0.377669),
+        (12, (0.9, 0.8), 0.614776),
+        (12, (0.8, 0.9), 0.307388),
+        (99, (0.9, 0.8), 0.714286),
+        (12, (1, 1), 0),
+    ],
+)
+def test_the_first_share_in_finite_games(rounds: int, discounts: tuple[float, float], share: float) -> None:
+    """The shares of backward induction over real numbers; a pie of a billion comes within its whole shares of them."""
+    plan = rules.perfect_plans(10**9, discounts, rounds)[0]
+    assert plan.keep / 10**9 == pytest.approx(share, abs=1e-6)
+
+
 def test_subgame_perfect_players_agree_at_once_on_the_plan() -> None:
     for discounts in [[0.9, 0.8], [0.8, 0.95], [1.0, 1.0]]:
         for rounds in [1, 2, 5, 12]:
