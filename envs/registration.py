@@ -55,6 +55,7 @@ GAME_FAMILIES = (
     "turngym.envs.socialgames",
     "turngym.envs.pathfinding",
     "turngym.envs.beergame",
+    "turngym.envs.economies",
     "turngym.envs.wordgames",
     "turngym.envs.delegation",
     "turngym.envs.open_spiel",

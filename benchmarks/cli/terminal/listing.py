@@ -27,6 +27,7 @@ SHELVES = {
     "socialgames": "Social dilemmas",
     "pathfinding": "Path finding",
     "beergame": "Beer game",
+    "economies": "Economies",
     "wordgames": "Word games",
     "delegation": "Systems of agents",
     "tools": "Code and tools",

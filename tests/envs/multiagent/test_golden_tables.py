@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from turngym.envs import beergame, delegation, hanabi, socialgames, tablegames, wordgames
+from turngym.envs import beergame, delegation, economies, hanabi, socialgames, tablegames, wordgames
 from turngym.envs.multiagent import Table, make_game, make_player
 from turngym.envs.transcript import plain_json, reset_text
 from turngym.seeding import stream, stream_seed
@@ -20,6 +20,7 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "tables"
 IDS = sorted(
     {
         **beergame.SPECS,
+        **economies.SPECS,
         **wordgames.SPECS,
         **delegation.SPECS,
         **tablegames.SPECS,
