@@ -206,12 +206,17 @@ def conversation(turns: Sequence[ChatTurn], now: Message, note: str = "", at: in
     >>> [message.role for message in said], said[0].text
     (['user', 'assistant', 'user'], '(...)\n\na wall')
     """
-    messages: list[Message] = []
-    for turn in turns:
-        messages += [Message("user", turn.observation), Message("assistant", turn.completion or "(no answer)")]
-    messages.append(now)
+    messages = [*answered_turns(turns), now]
     after = messages[2 * at]
     messages[2 * at] = Message(after.role, with_note(note, after.text), after.image)
+    return messages
+
+
+def answered_turns(turns: Sequence[ChatTurn]) -> list[Message]:
+    """Return turns as messages of user and assistant."""
+    messages = []
+    for turn in turns:
+        messages += [Message("user", turn.observation), Message("assistant", turn.completion or "(no answer)")]
     return messages
 
 

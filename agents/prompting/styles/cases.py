@@ -8,13 +8,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from turngym.agents.prompting.styles import STYLES, ChatTurn, EpisodeMemory, Scene, Script, Style, fitted
+from turngym.agents.chat import Message
+from turngym.agents.prompting.styles import (
+    STYLES,
+    ChatTurn,
+    EpisodeMemory,
+    Scene,
+    Script,
+    Style,
+    answered_turns,
+    fitted,
+)
 from turngym.agents.recordings.submission import key_of, load_submission
 from turngym.envs.search.documents import Document
 from turngym.envs.search.engines.fts5 import FTS5Retriever
@@ -37,11 +47,14 @@ class Cases(Style):
             shortest is used.
         k: Largest number of cases in a prompt.
         share: Largest part of a prompt's tokens that they take; cases that do not fit are left out.
+        turns: Show them as turns of the conversation, the most similar one last, in place of a text in the system
+            message, which small models continue with further examples.
     """
 
     folder: str = ""
     k: int = 3
     share: float = 0.5
+    turns: bool = False
 
     name: ClassVar[str] = "cases"
     texts: ClassVar[Mapping[str, str]] = {"shown": _SHOWN}
@@ -54,6 +67,8 @@ class Cases(Style):
             raise ConfigError(f"k of the style 'cases' must be a whole number from 1 to {_MOST}, got {self.k!r}.")
         if isinstance(self.share, bool) or not isinstance(self.share, int | float) or not 0 < self.share <= 1:
             raise ConfigError(f"share of the style 'cases' must be above 0 and at most 1, got {self.share!r}.")
+        if not isinstance(self.turns, bool):
+            raise ConfigError(f"turns of the style 'cases' must be true or false, got {self.turns!r}.")
         assert self.known  # read now, so that a wrong folder is refused before anything is played
 
     @cached_property
@@ -93,7 +108,10 @@ class Cases(Style):
         digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()
         return {
             "name": self.name,
-            "options": {"k": self.k, "share": self.share, "cases": len(content), "cases_sha256": digest},
+            "options": {
+                **{"k": self.k, "share": self.share, "cases": len(content), "cases_sha256": digest},
+                **({"turns": True} if self.turns else {}),
+            },
             "texts": dict(self.texts),
         }
 
@@ -101,23 +119,29 @@ class Cases(Style):
         """Ask once, with the cases chosen by the first observation."""
         if not memory.lessons:
             first = memory.turns[0].observation if memory.turns else scene.request.observation
-            memory.lessons = self._chosen(first, scene)
-        return (yield scene.ask(fitted(memory, scene, scene.system(_examples(memory.lessons)))))
+            memory.lessons = tuple(map(str, self._chosen(first, scene)))
+        return (yield scene.ask(fitted(memory, scene, self._shown(tuple(map(int, memory.lessons)), scene))))
 
-    def _chosen(self, first: str, scene: Scene) -> tuple[str, ...]:
-        """Return the texts of the cases that fit, those most similar to a first observation in front."""
+    def _chosen(self, first: str, scene: Scene) -> tuple[int, ...]:
+        """Return the numbers of the cases that fit, those most similar to a first observation in front."""
         seen = [turns[0].observation for turns in self.known]
         is_same = first in seen and len(set(seen)) > 1  # a case with this beginning may be the task itself
         [hits] = self._index.search([first], self.k + seen.count(first))
         order = dict.fromkeys([*(int(hit.document.id) for hit in hits), *range(len(seen))])
         others = [number for number in order if not (is_same and seen[number] == first)]
         limit = int(self.share * scene.model.fitting_limit)
-        chosen: tuple[str, ...] = ()
+        chosen: tuple[int, ...] = ()
         for number in others[: self.k]:
-            more = (*chosen, _text(self.known[number], scene))
-            if scene.fits(scene.system(_examples(more)), limit):
-                chosen = more
+            if scene.fits(self._shown((*chosen, number), scene), limit):
+                chosen = (*chosen, number)
         return chosen
+
+    def _shown(self, chosen: tuple[int, ...], scene: Scene) -> list[Message]:
+        """Return the messages before the conversation: the rules and the cases."""
+        cases = [_answered(self.known[number], scene) for number in chosen]
+        if not self.turns:
+            return scene.system(_examples(cases))
+        return [*scene.system(), *(message for case in reversed(cases) for message in answered_turns(case))]
 
 
 def _turn_of(turn: Mapping[str, Any]) -> ChatTurn:
@@ -126,14 +150,18 @@ def _turn_of(turn: Mapping[str, Any]) -> ChatTurn:
     return ChatTurn(str(text), str(turn["completion"] or ""), str(turn["action"] or ""))
 
 
-def _text(turns: tuple[ChatTurn, ...], scene: Scene) -> str:
+def _answered(turns: tuple[ChatTurn, ...], scene: Scene) -> tuple[ChatTurn, ...]:
     """Return a case in the answer format of the model that reads it."""
     written = scene.model.format_of(scene.request).written
-    answers = [written(turn.action, turn.completion, scene.model.thinking) for turn in turns]
-    said = [f"Seen: {turn.observation}\nAnswer: {answer}" for turn, answer in zip(turns, answers, strict=True)]
-    return "\n".join(said)
+    return tuple(
+        ChatTurn(turn.observation, written(turn.action, turn.completion, scene.model.thinking), turn.action)
+        for turn in turns
+    )
 
 
-def _examples(cases: tuple[str, ...]) -> str:
-    numbered = (f"Example {number}\n{text}" for number, text in enumerate(cases, 1))
-    return "\n\n".join([_SHOWN, *numbered]) if cases else ""
+def _examples(cases: Sequence[tuple[ChatTurn, ...]]) -> str:
+    parts = [_SHOWN] if cases else []
+    for number, turns in enumerate(cases, 1):
+        said = [f"Seen: {turn.observation}\nAnswer: {turn.completion}" for turn in turns]
+        parts.append("\n".join([f"Example {number}", *said]))
+    return "\n\n".join(parts)

@@ -83,6 +83,16 @@ def test_the_most_similar_cases_that_fit_are_shown(server: ChatServerForTests, f
     small = system_of(server, f"cases:folder={folder},k=9,share=0.001", now)
     assert "Example" not in small
 
+    assert "Example" not in system_of(server, f"cases:folder={folder},k=2,turns=true", now)
+    messages = [(each["role"], each["content"]) for each in server.requests[-1]["messages"]]
+    said = [
+        pair
+        for part in reversed(parts)
+        for turn in texts[part]
+        for pair in (("user", turn.observation), ("assistant", f"<action>{turn.action}</action>"))
+    ]
+    assert messages[1:] == [*said, ("user", now)], "the same cases as turns, the most similar one last"
+
 
 def test_a_folder_without_solved_episodes_is_refused(tmp_path: Path, folder: Path) -> None:
     words = ["eval", LAKE, *OPTIONS, "--agent", "scripted:left", "--episodes", "1", "--split"]
@@ -97,6 +107,7 @@ def test_a_folder_without_solved_episodes_is_refused(tmp_path: Path, folder: Pat
         ("cases", "needs an evaluation to take them from: cases:folder=FOLDER"),
         (f"cases:folder={folder},k=0", "k of the style 'cases' must be"),
         (f"cases:folder={folder},share=2", "share of the style 'cases' must be"),
+        (f"cases:folder={folder},turns=2", "turns of the style 'cases' must be true or false"),
     ):
         with pytest.raises(ConfigError, match=message):
             make_style(text)
