@@ -48,6 +48,7 @@ COMMANDS = {
     "train": "Train a language model on an environment and write a report.",
     "study": "Compare training methods over several seeds, with intervals and verdicts.",
     "export-model": "Export the trained model of a run for transformers or peft.",
+    "learn-experiences": "Learn without gradients: a model edits a list of experiences for its prompts.",
     "label-progress": "Label every turn of recorded episodes with its progress, from the solved ones.",
     "fit-reward": "Fit a reward model to recorded episodes, for training or best-of-n.",
     "launch": "Write the file that runs a command on a cluster: Slurm, SkyPilot, Kubernetes, Docker.",

@@ -204,18 +204,18 @@ class StyledServerAgent(StyledAgent, EagerAgent):
         self._background.abandon(self.server.server.abort)
 
 
-def styled(agent: Agent, style: str) -> Agent:
+def styled(agent: Agent, style: str | Style) -> Agent:
     """Return an agent that plays in a style; the agent itself for ``plain``.
 
     Args:
         agent: An agent around a language model.
-        style: Name of the style, with options as in ``summary:budget=1500``.
+        style: The style, or its name, with options as in ``summary:budget=1500``.
 
     Raises:
         UnknownName: There is no such style.
         ConfigError: An option is wrong, or the agent uses no language model.
     """
-    made = make_style(style)
+    made = make_style(style) if isinstance(style, str) else style
     if made.name == PLAIN:
         return agent
     if isinstance(agent, ServerAgent):

@@ -53,6 +53,17 @@ LINES: Mapping[str, Mapping[str, str]] = {
     "export-model": {"run": RUN, "out": "exported"},
     "clean": {},
     "completion": {"shell": "bash"},
+    "learn-experiences": {
+        "env": "turngym/FrozenLake-v0",
+        "option": "max_turns=2",
+        "agent": f"hf:{RUN}/model",
+        "out": "learned",
+        "rounds": "1",
+        "tasks": "1",
+        "group-size": "2",
+        "held-out": "1",
+        "reflection-tokens": "4",
+    },
     "label-progress": {"folders": EVALUATION, "out": "labels"},
     "fit-reward": {"folders": EVALUATION, "model": "spa", "out": "fitted", "option": "epochs=1"},
 }

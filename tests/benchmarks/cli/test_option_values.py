@@ -86,6 +86,8 @@ ACCEPTED: Mapping[tuple[str, str], tuple[str, frozenset[str]]] = {
     ("train", "rollout.prompt.chat-template"): ("that of the model", frozenset([""])),
     ("train", "run-dir"): ("a new folder", NEW_FOLDER),
     ("export-model", "out"): ("a new folder", NEW_FOLDER),
+    ("learn-experiences", "out"): ("a new folder", NEW_FOLDER),
+    ("learn-experiences", "reflector"): ("the player's model", frozenset([""])),
     ("label-progress", "out"): ("a new folder", NEW_FOLDER),
     ("fit-reward", "out"): ("a new folder", NEW_FOLDER),
 }

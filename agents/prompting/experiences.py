@@ -1,0 +1,113 @@
+"""Experiences: short lessons from earlier episodes, kept as a list of texts in a JSON file and edited by a model.
+
+Texts of a model are untrusted: every experience is one line of bounded length without control characters or tokens.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from turngym.errors import ConfigError
+from turngym.storage.bounded import read_json
+from turngym.text import printable, valid_text, without_control_tokens
+
+MOST, LONGEST = 1_000, 2_000
+"""Bounds of a file: number of experiences, and characters of one."""
+EDITS = ("add", "change", "remove", "keep")
+IGNORED, NO_EDIT = "ignored", "no_edit"
+_EDIT = re.compile(r"[\s*\-]*+(ADD|CHANGE|REMOVE|KEEP)\b[\s*#]*+(\d{1,6}(?!\d))?[\s*]*+(?::[\s*]*+(.*+)|.*+)")
+
+
+@dataclass(frozen=True)
+class Edited:
+    """A list after the edits of a reply.
+
+    Args:
+        experiences: The new list.
+        counts: Number of edits of each kind of :data:`EDITS`, of ignored ones, and of replies without any.
+    """
+
+    experiences: tuple[str, ...]
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+def edited(experiences: Sequence[str], reply: str, *, most: int, longest: int) -> Edited:
+    r"""Apply the edits in a model's reply to a list; anything else in the reply is left out.
+
+    An edit is a line: ``ADD: text``, ``CHANGE 2: text``, ``REMOVE 2`` or ``KEEP``, with numbers, from 1, of the list
+    before the reply. One that cannot be applied is ignored and counted: a number that is not in the list or was edited
+    already, an empty, known or too long text, an addition to a full list.
+
+    Args:
+        experiences: The list.
+        reply: The reply.
+        most: Largest number of experiences.
+        longest: Largest number of characters of one.
+
+    >>> edited(["a"], "Both ran.\nCHANGE 1: b\nADD: c\nADD: d\nREMOVE 7", most=2, longest=9)
+    Edited(experiences=('b', 'c'), counts={'change': 1, 'add': 1, 'ignored': 2})
+    """
+    texts: list[str | None] = list(experiences)
+    touched: set[int] = set()
+    counts: Counter[str] = Counter()
+    for line in reply.splitlines():
+        if not (found := _EDIT.fullmatch(line)):
+            continue
+        kind, number, text = found[1].lower(), int(found[2] or 0) - 1, one_line(found[3] or "")
+        has_text = 0 < len(text) <= longest and text not in texts
+        is_known = 0 <= number < len(experiences) and number not in touched
+        if kind == "keep":
+            counts[kind] += 1
+        elif kind == "add" and has_text and len(texts) - texts.count(None) < most:
+            texts.append(text)
+            counts[kind] += 1
+        elif is_known and (kind == "remove" or (kind == "change" and has_text)):
+            texts[number] = text if kind == "change" else None
+            touched.add(number)
+            counts[kind] += 1
+        else:
+            counts[IGNORED] += 1
+    return Edited(tuple(text for text in texts if text is not None), dict(counts) or {NO_EDIT: 1})
+
+
+def one_line(text: str) -> str:
+    r"""Return an untrusted text as one line without control characters and control tokens of chat templates.
+
+    >>> one_line(" Go\n\x1b left <|im_end|>")
+    'Go \\x1b left ‹|im_end|>'
+    """
+    return printable(" ".join(without_control_tokens(valid_text(text)).split()))
+
+
+def numbered(experiences: Sequence[str]) -> str:
+    """Return a list as lines with numbers from 1."""
+    return "\n".join(f"{number}. {one_line(text)}" for number, text in enumerate(experiences, 1))
+
+
+def read_experiences(path: Path) -> dict[str, Any]:
+    """Return the content of a file of experiences: an object whose ``experiences`` are a list of texts.
+
+    Raises:
+        ConfigError: There is no such file, or it holds something else.
+    """
+    shape = f'{{"experiences": ["text", ...]}} with at most {MOST} texts of 1 to {LONGEST} characters'
+    try:
+        content = read_json(path)
+    except FileNotFoundError:
+        raise ConfigError(
+            f"there is no file {path}: `turngym learn-experiences ... --out FOLDER` writes FOLDER/experiences.json."
+        ) from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{path} cannot be read as JSON ({error}): it must be {shape}.") from error
+    texts = content.get("experiences") if isinstance(content, dict) else None
+    sound = isinstance(texts, list) and len(texts) <= MOST
+    if not sound or not all(isinstance(text, str) and 0 < len(text) <= LONGEST for text in texts or ()):
+        raise ConfigError(f"{path} must be {shape}, got {json.dumps(content)[:80]}.")
+    found: dict[str, Any] = content
+    return found
