@@ -4,6 +4,7 @@ import functools
 import gc
 import importlib.util
 import os
+import re
 import shutil
 import signal
 import sys
@@ -81,9 +82,24 @@ def slow_tests() -> frozenset[str]:
     return frozenset(line.split()[1] for line in lines if not line.startswith("#"))
 
 
+@functools.cache
+def _integration() -> re.Pattern[str]:
+    """Match the mark of integration tests, or a module of fixtures with it, and what stands before on the line."""
+    texts = {path.stem: path.read_text("utf8") for path in Path(__file__).parent.glob("support/*.py")}
+    places = ["pytest.mark.integration", *(name for name, text in texts.items() if "pytest.mark.integration" in text)]
+    return re.compile(rf"^(pytestmark = |.*)\b(?:{'|'.join(places)})\b", re.MULTILINE)
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave files that are slow as a whole unread."""
-    return True if config.getoption("--fast") and collection_path.name in slow_tests() else None
+    """Leave files unread that are slow as a whole, or that hold nothing of the part that is run."""
+    if config.getoption("--fast") and collection_path.name in slow_tests():
+        return True
+    named = [os.path.abspath(argument.partition("::")[0]) for argument in config.args]
+    if str(collection_path) in named or not collection_path.match("test_*.py"):
+        return None
+    marks = _integration().findall(collection_path.read_text("utf8"))
+    is_left_out = {"integration": not marks, "not integration": "pytestmark = " in marks}
+    return is_left_out.get(config.option.markexpr) or None
 
 
 @pytest.hookimpl(wrapper=True)
