@@ -5,6 +5,7 @@ import importlib
 import multiprocessing
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import gymnasium
@@ -16,6 +17,12 @@ from kinds import kinds
 
 import turngym
 from turngym.envs.check import check
+from turngym.envs.checks.case import Case
+from turngym.envs.checks.diagnosis import Diagnosis, there
+from turngym.envs.checks.elsewhere import stop_processes
+from turngym.envs.checks.rule import Skipped
+from turngym.envs.checks.source import source_of
+from turngym.envs.checks.table import RULES
 from turngym.envs.registration import NAMESPACE, specs
 from turngym.envs.transcript import reset_text, transcript, turn_text
 from turngym.envs.vector import TextVectorEnv, make_vec
@@ -86,17 +93,41 @@ PLAIN = [env_id for env_id in kinds() if is_plain(env_id)]
 """The kinds whose checks need neither a package nor a program: those of the others are slow, and integration tests."""
 
 
+ELSEWHERE = (
+    "no-clock",
+    "no-hash-order",
+    "same-in-other-process",
+    "no-environment-variables",
+    "snapshot-elsewhere",
+    "no-temporary-files",
+)
+"""The rules that need other processes."""
+
+
 @pytest.mark.parametrize("plain_id", PLAIN)
 def test_the_check_finds_nothing(plain_id: str) -> None:
     """In one episode for each rule; in other processes, and of all kinds, below."""
-    assert not check(plain_id, episodes=1, in_process=True).findings
+    report = check(plain_id, episodes=1, in_process=True)
+    assert not report.findings
+    assert tuple(name for name, why in report.skipped if why == "other processes were not asked for") == ELSEWHERE
 
 
 @pytest.mark.integration
 @pytest.mark.parametrize("name", [env_id for env_id in ALL_IDS if env_id in kinds() or not needs_program(env_id)])
 def test_the_check_finds_nothing_in_other_processes(name: str) -> None:
     """Of presets too, which differ from another id in options alone, but those in this process; not of a sandbox."""
-    assert not check(needed(name), episodes=1, in_process=name not in kinds()).findings
+    if name not in PLAIN:
+        assert not check(needed(name), episodes=1, in_process=name not in kinds()).findings
+        return
+    case = Case(source_of(name)[1], episodes=1)  # the other rules are judged above
+    try:
+        for rule in ELSEWHERE:
+            with suppress(Skipped):
+                assert not list(RULES[rule].test(case)), rule
+        assert there(case) == Diagnosis()
+    finally:
+        stop_processes(case)
+        case.close(kept=True)
 
 
 def test_gymnasium_checks_it_without_a_warning(env_id: str) -> None:
