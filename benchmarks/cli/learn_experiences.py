@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
+from rich import box
 from rich.table import Table
 from tyro.conf import Positional
 
@@ -122,6 +123,8 @@ def main(argv: Sequence[str]) -> int:
     console.print(_curve(found["curve"]))
     for number, text in enumerate(found["experiences"], 1):
         console.print(f"{number}. {text}", markup=False, soft_wrap=True)
+    if not any(point["groups"].get("compared") for point in found["curve"]):
+        console.print("in no group did returns differ, so there was nothing to compare: try easier tasks.")
     console.print(f"written to {arguments.out / EXPERIENCES}", markup=False, soft_wrap=True)
     return 0
 
@@ -145,7 +148,8 @@ def _learner(arguments: Arguments) -> Learner:
 
 def _curve(curve: Sequence[dict[str, Any]]) -> Table:
     """Return the learning curve on held-out tasks as a table."""
-    table = Table("round", "experiences", "success %", "95 % interval", "groups compared", "edits", "ignored")
+    titles = "round", "experiences", "success %", "95 % interval", "groups compared", "edits", "ignored"
+    table = Table(*titles, box=box.SIMPLE_HEAD, pad_edge=False)
     for point in curve:
         success, edits = point["success"], point["edits"]
         changes = sum(edits.get(kind, 0) for kind in ("add", "change", "remove"))
