@@ -16,7 +16,7 @@ from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.agents.usage import Usage, total
 from turngym.benchmarks.evaluation.folder import Key
 from turngym.benchmarks.evaluation.states import States
-from turngym.benchmarks.evaluation.tries import ReadTranscript, remind, require_tries
+from turngym.benchmarks.evaluation.tries import ReadTranscript, remind, require_fitting_style
 from turngym.benchmarks.suites import Suite, SuiteEntry, SuiteResult
 from turngym.errors import ConfigError
 
@@ -156,7 +156,7 @@ def play_plan(
         ConfigError: Such an agent has a single try, or there are no transcripts for it.
     """
     is_learning = learns_between_tries(agent)
-    require_tries(agent, plan.repeats)
+    require_fitting_style(agent, [entry.env_id for entry in plan.suite.entries], plan.repeats)
     if is_learning and transcript_of is None:
         raise ConfigError(
             "an agent that learns between attempts needs the transcripts of its attempts: pass transcript_of."

@@ -19,7 +19,7 @@ from turngym.benchmarks.evaluation.plan import Execution, Plan, play_plan, resul
 from turngym.benchmarks.evaluation.records import Evaluation, configuration, episode_row, metadata, results, transcript
 from turngym.benchmarks.evaluation.rulesets import ruleset_hash
 from turngym.benchmarks.evaluation.scoring import Scoring
-from turngym.benchmarks.evaluation.tries import require_tries
+from turngym.benchmarks.evaluation.tries import require_fitting_style
 from turngym.benchmarks.suites import SuiteEntry, SuiteResult
 from turngym.errors import ConfigError, error_text
 
@@ -81,7 +81,7 @@ class EvaluationRun:
             RunFolderExists: The folder is not empty and ``resume`` is off, or another process writes it.
             ConfigError: The folder holds another evaluation.
         """
-        require_tries(self.agent, self.plan.repeats)
+        require_fitting_style(self.agent, [entry.env_id for entry in self.plan.suite.entries], self.plan.repeats)
         self.watcher.start(self.plan)
         began = self.clock()
         entries = self.plan.suite.entries

@@ -6,7 +6,7 @@ whether the evaluation was killed in between or not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from turngym.agents.core import Agent
@@ -36,13 +36,16 @@ def remind(agent: Agent, key: Key, episode: int, transcript_of: ReadTranscript) 
         agent.remind(episode, [_try_of(transcript_of((label, task, earlier))) for earlier in range(attempt)])
 
 
-def require_tries(agent: Agent, repeats: int) -> None:
-    """Refuse a single try of an agent that learns from one to the next.
+def require_fitting_style(agent: Agent, env_ids: Iterable[str], repeats: int) -> None:
+    """Refuse a style that has nothing for an environment, and a single try of one that learns from one to the next.
 
     Raises:
-        ConfigError: It has a single try.
+        ConfigError: The agent plays in such a style.
     """
-    if isinstance(agent, StyledAgent) and learns_between_tries(agent) and repeats < 2:
+    if not isinstance(agent, StyledAgent):
+        return
+    agent.style.require_environments(env_ids)
+    if learns_between_tries(agent) and repeats < 2:
         raise ConfigError(
             f"the style {agent.style.name!r} learns from one try at a task to the next: pass --repeats 2 or more."
         )

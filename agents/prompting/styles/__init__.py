@@ -11,7 +11,7 @@ import dataclasses
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
@@ -155,6 +155,13 @@ class Style(ABC):
         Args:
             memory: Memory, which may be changed. The turn itself is added afterwards.
             scene: Request to answer.
+        """
+
+    def require_environments(self, env_ids: Iterable[str]) -> None:  # noqa: B027  # most styles fit all
+        """Refuse environments that the style cannot be used with.
+
+        Raises:
+            ConfigError: There is one.
         """
 
     def describe(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -39,8 +39,8 @@ _SHOWN = "Episodes of other tasks that were solved, as examples:"
 class Cases(Style):
     """Shows solved episodes of other tasks, those whose first observation resembles this task's most.
 
-    Episodes of the test split are refused. Where first observations differ between tasks, an episode that began with
-    the same one is left out, since it may be of the task itself.
+    Episodes of a test split and those of another environment are refused. Where first observations differ between
+    tasks, an episode that began with the same one is left out, since it may be of the task itself.
 
     Args:
         folder: Folder of an evaluation (`turngym eval ... --out FOLDER`); of a task with several solved attempts the
@@ -79,11 +79,12 @@ class Cases(Style):
             ConfigError: The folder is no evaluation, or has no solved episode with its turns.
         """
         submission = load_submission(Path(self.folder))
-        if any(each["options"].get("split") == "test" for each in submission.config["environments"]):
-            raise ConfigError(
-                f"{self.folder} was played on the split 'test', whose tasks no example may show: play cases with "
-                "--split train."
-            )
+        for each in submission.config["environments"]:
+            if each["options"].get("split", "train") not in ("train", "dev"):  # names of test splits differ
+                raise ConfigError(
+                    f"{self.folder} was played on the split {each['options']['split']!r}; expected train or dev, since "
+                    "no example may show a task of a test split: play cases with --split train."
+                )
         solved = {key_of(row) for row in submission.episodes if row["success"]}
         best: dict[tuple[str, int], tuple[ChatTurn, ...]] = {}
         for told in sorted(submission.transcripts or (), key=key_of):
@@ -97,6 +98,20 @@ class Cases(Style):
                 "pass an evaluation with solved tasks."
             )
         return tuple(dict.fromkeys(best.values()))
+
+    @cached_property
+    def environments(self) -> frozenset[str]:
+        """Ids of the environments with solved episodes."""
+        return frozenset(row["env"] for row in load_submission(Path(self.folder)).episodes if row["success"])
+
+    def require_environments(self, env_ids: Iterable[str]) -> None:
+        """Refuse environments of which there is no case."""
+        for env_id in env_ids:
+            if env_id not in self.environments:
+                raise ConfigError(
+                    f"the cases in {self.folder} are of {', '.join(sorted(self.environments))}, but {env_id} is "
+                    f"played: play cases with `turngym eval {env_id} --split train --out FOLDER`."
+                )
 
     @cached_property
     def _index(self) -> FTS5Retriever:

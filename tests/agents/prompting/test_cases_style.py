@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -98,9 +99,13 @@ def test_a_folder_without_solved_episodes_is_refused(tmp_path: Path, folder: Pat
     words = ["eval", LAKE, *OPTIONS, "--agent", "scripted:left", "--episodes", "1", "--split"]
     for split in ("train", "test"):
         assert main([*words, split, "--option", "max_turns=1", "--out", str(tmp_path / split)]) == 0
+    shutil.copytree(folder, tmp_path / "alias")
+    config = (tmp_path / "alias" / "config.json").read_text().replace('"train"', '"valid_unseen"')  # ALFWorld's name
+    (tmp_path / "alias" / "config.json").write_text(config)
     for text, message in (
         (f"cases:folder={tmp_path / 'train'}", "none of the 1 episodes in .* is a solved one"),
-        (f"cases:folder={tmp_path / 'test'}", "was played on the split 'test', whose tasks no example may show"),
+        (f"cases:folder={tmp_path / 'test'}", "was played on the split 'test'; expected train or dev"),
+        (f"cases:folder={tmp_path / 'alias'}", "was played on the split 'valid_unseen'; expected train or dev"),
         (f"cases:folder={tmp_path / 'nothing'}", "there is no folder"),
         ("cases:folder=2026", "there is no folder 2026"),
         (f"cases:folder={folder},k={10**20}", "k of the style 'cases' must be"),
@@ -111,3 +116,11 @@ def test_a_folder_without_solved_episodes_is_refused(tmp_path: Path, folder: Pat
     ):
         with pytest.raises(ConfigError, match=message):
             make_style(text)
+
+
+def test_cases_of_another_environment_are_refused(
+    server: ChatServerForTests, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    agent = ["--agent", f"openai:model@{server.url}", "--style", f"cases:folder={folder}", "--episodes", "1"]
+    assert main(["eval", "turngym/GuessTheNumber-v0", *agent]) == 2 and not server.requests
+    assert f"the cases in {folder} are of {LAKE}, but turngym/GuessTheNumber-v0 is played" in capsys.readouterr().err
