@@ -47,7 +47,8 @@ class Course(Game, ABC):
         fifth: Literal["counts", "passes"] = "counts"
         """Whether evil wins when the fifth proposal of a quest is rejected, or that proposal passes without a vote."""
         rewards: Literal["team", "zero_sum"] = "team"
-        """``team`` (1 to each winner, -1 to each loser) or ``zero_sum`` (the seats of a side share it)."""
+        """``team`` (1 to each winner, -1 to each loser) or ``zero_sum`` (the seats of a side share it;
+        if all seats forfeit, both sides have lost)."""
 
     options: Options
 

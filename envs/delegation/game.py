@@ -265,8 +265,8 @@ class Delegation(Game):
         return float(self._is_over)
 
     def is_truncated(self, seat: int) -> bool:
-        """Return whether the turn limit of the environment cut off a seat that could still act."""
-        return self._is_cut and seat in (0, self.active)
+        """Return whether the turn limit of the environment cut off a seat that could still act or be called."""
+        return self._is_cut and (seat in (0, self.active) or seat > self.used)
 
     def close(self) -> None:
         """Close the environment."""

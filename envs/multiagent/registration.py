@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from turngym.envs.multiagent.game import Game
 from turngym.envs.multiagent.lookup import class_at
-from turngym.envs.registration import NAMESPACE, Spec, games
+from turngym.envs.registration import NAMESPACE, Spec, games, seat_id
 from turngym.errors import UnknownName, nearest
 from turngym.loading import load_place, split_place
 from turngym.plugins import GAME, load_plugins, require_uncontested
@@ -71,7 +71,9 @@ def make_game(game_id: str, **options: Any) -> Game:
     """
     spec = GAMES.get(game_id)
     if spec is None and ":" not in game_id:
-        raise UnknownName(f"no game named {game_id!r}. {nearest(game_id, GAMES)}")
+        whole = next((each for each in GAMES if seat_id(each) == game_id), "")
+        hint = f"It is one seat of {whole}: take {whole}." if whole else nearest(game_id, GAMES)
+        raise UnknownName(f"no game named {game_id!r}. {hint}")
     entry_point, defaults = (game_id, {}) if spec is None else (spec.entry_point, spec.kwargs)
     make: Callable[..., Game] = class_at(entry_point, Game)  # type: ignore[type-abstract]  # the base of it
     return make(**{**defaults, **options})

@@ -5,6 +5,7 @@ Worlds, rules and rewards are those of the package crafter; the texts and the sc
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Annotated
 
@@ -149,7 +150,12 @@ class Crafter(TextEnv[str]):
         return next_action(self._inner)
 
     def save_state(self) -> JSONValue:
-        return {"seed": self._seed, "actions": list(self._actions), "last": self._text}
+        return {"seed": self._seed, "actions": list(self._actions), **self._reached_state()}
+
+    def _reached_state(self) -> dict[str, str]:
+        """Return what shows that the actions were replayed as they were played: each advances the generator."""
+        _, words, *rest = self._inner._world.random.get_state()
+        return {"last": self._text, "generator": hashlib.sha256(words.tobytes() + repr(rest).encode()).hexdigest()}
 
     def load_state(self, state: JSONValue) -> None:
         seed, actions = state["seed"], state["actions"]
@@ -166,4 +172,4 @@ class Crafter(TextEnv[str]):
                 raise ValueError("an action after the end")
             _, died, _ = self._follow(action)
             is_over = died or len(self._reached()) >= self.options.goal
-        require_same(self, {"last": self._text}, state)
+        require_same(self, self._reached_state(), state)

@@ -164,6 +164,7 @@ def test_names_and_anchors_are_read() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["turngym/ChessSeat-v0"], "It is one seat of turngym/Chess-v0: take turngym/Chess-v0."),
         (["turngym/KhnPoker-v0"], "no game named 'turngym/KhnPoker-v0'. Did you mean 'turngym/KuhnPoker-v0'?"),
         ([KUHN, "--players", "random,equilibium"], "named 'equilibium'. Did you mean 'equilibrium'?"),
         ([KUHN, "--players", "random,scritped:bet"], "no agent named 'scritped'. Did you mean 'scripted'?"),

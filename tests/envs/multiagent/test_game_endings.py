@@ -61,7 +61,7 @@ def test_all_views_say_whether_a_limit_or_the_rules_ended_the_game(last: str, cu
     aec.reset(seed=0)
     for text in answers:
         aec.step(text)
-    assert set(aec.truncations.values()) == {cut, False} and aec.truncations["player_0"] is cut
+    assert set(aec.truncations.values()) == {cut}, "also of a seat that was never called"
     assert [not aec.terminations[agent] for agent in aec.agents] == [aec.truncations[agent] for agent in aec.agents]
     aec.step(None)
     aec.close()
@@ -122,6 +122,10 @@ def test_seats_that_can_no_longer_act_are_not_cut_off() -> None:
     table = started(delegation())
     table.expire(0)
     assert table.is_over and not table.is_truncated(0)
+    table.close()
+    table = started(Delegation(env="held:Held", calls=3))
+    say(table, "<ask>help</ask>", "<report>done</report>", "go", "go", "go")
+    assert [table.is_truncated(seat) for seat in range(4)] == [True, False, True, True], "two were never called"
     table.close()
 
 
