@@ -130,6 +130,7 @@ class Trajectory:
         final_anchor: The anchor state after the last turn.
         columns: Named numbers and texts about the whole episode.
         instructions: Rules that the agent was shown; empty where they were not kept.
+        retried_fault: Fault of an earlier attempt that this one replaces; empty for a first attempt.
     """
 
     spec: EpisodeSpec
@@ -152,6 +153,7 @@ class Trajectory:
     columns: Mapping[str, Value] = field(default_factory=dict)
     instructions: str = field(default="", compare=False, repr=False)
     final_pictures: tuple[bytes, ...] = field(default=(), repr=False)
+    retried_fault: str = field(default="", compare=False)
 
     @property
     def earlier_turns(self) -> tuple[Turn, ...]:

@@ -224,7 +224,13 @@ def play_all(
     broken = [i for i, trajectory in enumerate(trajectories) if trajectory.fault]
     if broken:
         left = [trajectories[i].spec for i in broken]
-        again = rollout(vector, agent, left, schedule=schedule, on_episode=tell, final_prompts=False)
+        faults = {trajectories[i].spec.episode: trajectories[i].fault for i in broken}
+
+        def second_try(trajectory: Trajectory) -> None:
+            trajectory.retried_fault = faults[trajectory.spec.episode]
+            tell(trajectory)
+
+        again = rollout(vector, agent, left, schedule=schedule, on_episode=second_try, final_prompts=False)
         for i, trajectory in zip(broken, again, strict=True):
             trajectories[i] = trajectory
     return trajectories
@@ -259,6 +265,7 @@ def record_of(trajectory: Trajectory, started: str = "") -> dict[str, Any]:
         "transcript_sha256": hashlib.sha256(transcript.encode()).hexdigest(),
         "status": status,
         "fault": trajectory.fault,
+        **({"retried_fault": trajectory.retried_fault} if trajectory.retried_fault and not is_broken else {}),
         **({"truncation_detail": trajectory.truncation_detail} if is_cut else {}),
         **({"outcomes": outcomes} if outcomes else {}),
     }

@@ -29,7 +29,9 @@ from turngym.benchmarks.arena.plan import Arena
 from turngym.benchmarks.tournaments.pairings import Match
 from turngym.benchmarks.tournaments.run import broken, play_matches, record_of
 from turngym.benchmarks.tournaments.seats import RULES, Roster
+from turngym.envs.multiagent.game import Game
 from turngym.envs.multiagent.players import Player
+from turngym.envs.vector.slots.boundary import close_quietly
 from turngym.errors import ConfigError, TurngymError
 from turngym.system.limited import end_process
 
@@ -181,12 +183,14 @@ class Tables:
     def __init__(self, arena: Arena, tables: int, told: IO[bytes] | None = None) -> None:
         self._arena, self._tables = arena, tables
         self._rosters: dict[str, _WatchedRoster] = {}
+        self._rules: list[Game] = []
         agents: dict[str, Agent] = {}
         stage = arena.stages[-1]
         for name in stage.games:
             plan = arena.plan_of(name)
             active = {player: what for player, what in plan.players.items() if player in stage.players}
-            self._rosters[name] = _WatchedRoster(active, plan.make_game(), plan.settings_of, agents)
+            self._rules.append(plan.make_game())
+            self._rosters[name] = _WatchedRoster(active, self._rules[-1], plan.settings_of, agents)
             self._rosters[name].told = told
 
     def play(self, game: str, matches: Sequence[Match], out: Out | None = None) -> Iterator[Record]:
@@ -197,7 +201,8 @@ class Tables:
         yield from play_matches(self._arena.plan_of(game), roster, matches, self._tables, ruleset)
 
     def close(self) -> None:
-        """Do nothing: there is no other process."""
+        """Close the games from which players were made."""
+        close_quietly(*self._rules)
 
 
 class _WatchedRoster(Roster):

@@ -262,8 +262,9 @@ def _require_games(games: Mapping[str, ArenaGame], players: Mapping[str, ArenaPl
     for name, player in players.items():
         if games and not any(name in game.players for game in games.values()):
             first = next(iter(games.values()))
-            rules = TournamentPlan(first.game, {}, options=first.options).make_game()
-            raise ConfigError(f"the player {name!r} can play no game of the arena: {_refusal(player.player, rules)}")
+            with closing_quietly(TournamentPlan(first.game, {}, options=first.options).make_game()) as rules:
+                reason = _refusal(player.player, rules)
+            raise ConfigError(f"the player {name!r} can play no game of the arena: {reason}")
 
 
 def rounds(arena: Arena, stage: Stage, stop: int) -> Iterator[range]:

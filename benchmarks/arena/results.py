@@ -108,6 +108,7 @@ def _game(name: str, arena: Arena, found: Mapping[str, Any]) -> dict[str, Any]:
         "agent_errors": found["agent_errors"],
         "env_errors": found["env_errors"],
         "first_fault": found["first_fault"],
+        **{key: found[key] for key in ("retried", "first_retried") if key in found},
         "anchor": ratings["anchor"],
         "elo": {player: numbers["elo"] for player, numbers in ratings["players"].items()},
     }

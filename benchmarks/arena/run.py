@@ -6,6 +6,7 @@ The results depend on the commands alone, not on the number of tables or on how 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -90,19 +91,20 @@ def play_arena(
 
 def _play(arena: Arena, store: ArenaFolder, hall: PlaysMatches, on_match: Callable[[int, int], None] | None) -> None:
     """Play the matches of the last stage that are not over."""
-    scheduler, stage = Scheduler(arena), arena.stages[-1]
-    for numbers in rounds(arena, stage, arena.matches):
-        left: dict[str, list[Match]] = {}
-        if all(number in store.records for number in numbers):
-            continue
-        for name, match in scheduler.round(stage, numbers, store.records):
-            if match.block not in store.records:
-                left.setdefault(name, []).append(match)
-        for name, matches in left.items():
-            for record in hall.play(name, matches):
-                store.add(name, record)
-                if on_match is not None:
-                    on_match(len(store.records), arena.matches)
+    stage = arena.stages[-1]
+    with closing(Scheduler(arena)) as scheduler:
+        for numbers in rounds(arena, stage, arena.matches):
+            left: dict[str, list[Match]] = {}
+            if all(number in store.records for number in numbers):
+                continue
+            for name, match in scheduler.round(stage, numbers, store.records):
+                if match.block not in store.records:
+                    left.setdefault(name, []).append(match)
+            for name, matches in left.items():
+                for record in hall.play(name, matches):
+                    store.add(name, record)
+                    if on_match is not None:
+                        on_match(len(store.records), arena.matches)
 
 
 def _settled(arena: Arena | None, fixed: Mapping[str, int | None]) -> Arena:

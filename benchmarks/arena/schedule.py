@@ -13,6 +13,7 @@ from turngym.benchmarks.statistics.bradley_terry import Comparison
 from turngym.benchmarks.tournaments.pairings import Match, game_seed, teams_of
 from turngym.benchmarks.tournaments.results import comparisons
 from turngym.envs.multiagent.game import Game
+from turngym.envs.vector.slots.boundary import close_quietly
 
 Record = Mapping[str, Any]
 Stored = Mapping[int, tuple[str, Record]]
@@ -20,7 +21,7 @@ Stored = Mapping[int, tuple[str, Record]]
 
 
 class Scheduler:
-    """Chooses the matches of an arena.
+    """Chooses the matches of an arena; holds a game of each kind until it is closed.
 
     Args:
         arena: The arena.
@@ -31,6 +32,10 @@ class Scheduler:
         self._rules: dict[str, Game] = {name: arena.plan_of(name).make_game() for name in arena.games}
         self._sides = {name: sorted(set(teams_of(game, 0))) for name, game in self._rules.items()}
         self._said: dict[int, list[Comparison]] = {}
+
+    def close(self) -> None:
+        """Close the games."""
+        close_quietly(*self._rules.values())
 
     def round(self, stage: Stage, numbers: range, records: Stored) -> Iterator[tuple[str, Match]]:
         """Yield game and match of each number of a round that was not played in an earlier stage.

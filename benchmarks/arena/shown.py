@@ -8,6 +8,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
+from turngym.benchmarks.tournaments.results import retried_remark
 from turngym.benchmarks.tournaments.tables import empty_table, field_table, interval, number
 from turngym.trainers.core.wording import counted
 
@@ -96,3 +97,5 @@ def remarks(found: Mapping[str, Any]) -> Iterator[str]:
         if game["agent_errors"] or game["env_errors"]:
             counts = f"matches with a fault of a player: {game['agent_errors']}, of the rules: {game['env_errors']}"
             yield f"{name}: {counts}; the first: {game['first_fault']}"
+        if remark := retried_remark(game):
+            yield f"{name}: {remark}"

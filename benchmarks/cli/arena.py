@@ -20,6 +20,7 @@ from turngym.benchmarks.cli.options.trained_models import tell
 from turngym.benchmarks.cli.tournament import players_of, progress_bar, show
 from turngym.benchmarks.pages.arena import write_arena_page
 from turngym.envs.multiagent.registration import make_game
+from turngym.envs.vector.slots.boundary import close_quietly
 from turngym.terminal.console import Console
 from turngym.terminal.failures import resumable
 from turngym.terminal.interrupted import INTERRUPTED, STOPPING, acknowledged
@@ -125,7 +126,7 @@ def change_of(arguments: Arguments) -> Change:
         else {}
     )
     for game, given in games.values():
-        make_game(game, **given)
+        close_quietly(make_game(game, **given))
     players = players_of(",".join(arguments.players)) if arguments.players else {}
     env = next((game for game, _ in games.values()), "")
     return Change(

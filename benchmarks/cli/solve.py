@@ -14,6 +14,7 @@ from tyro.conf import Positional
 from turngym.benchmarks.cli.options.parsing import Pairs, key_values, parse
 from turngym.envs.multiagent.equilibria import TabularPolicy, evaluate_policy, game_tree, make_solver
 from turngym.envs.multiagent.registration import make_game
+from turngym.envs.vector.slots.boundary import closing_quietly
 from turngym.errors import ConfigError
 from turngym.terminal.console import Console
 from turngym.terminal.interrupted import INTERRUPTED
@@ -58,8 +59,8 @@ def main(argv: Sequence[str]) -> int:
         )
     if arguments.out is not None and arguments.out.exists():
         raise ConfigError(f"{arguments.out} exists already: pass another file as --out.")
-    game = make_game(arguments.game, **key_values(arguments.option, "--option"))
-    tree = game_tree(game)
+    with closing_quietly(make_game(arguments.game, **key_values(arguments.option, "--option"))) as game:
+        tree = game_tree(game)
     solver, done = make_solver(arguments.solver, tree, arguments.seed), 0
     with suppress(KeyboardInterrupt):
         while done < arguments.iterations:

@@ -24,6 +24,7 @@ from turngym.benchmarks.tournaments.results import PRIOR
 from turngym.benchmarks.tournaments.run import play_tournament
 from turngym.benchmarks.tournaments.tables import remarks, tables_of
 from turngym.envs.multiagent.registration import make_game
+from turngym.envs.vector.slots.boundary import closing_quietly
 from turngym.errors import ConfigError
 from turngym.terminal.console import Console
 from turngym.terminal.failures import resumable
@@ -160,8 +161,8 @@ def plan_of(arguments: Arguments) -> TournamentPlan:
     if arguments.retries < 0:
         raise ConfigError(f"--retries must be at least 0, got {arguments.retries}.")
     options = key_values(arguments.option, "--option")
-    game = make_game(arguments.game, **options)
-    chosen = arguments.players or ",".join(dict.fromkeys([*_GENERIC_PLAYERS, *game.players]))
+    with closing_quietly(make_game(arguments.game, **options)) as game:
+        chosen = arguments.players or ",".join(dict.fromkeys([*_GENERIC_PLAYERS, *game.players]))
     players, common = players_of(chosen), evaluation.settings_of_options(arguments, "", arguments.game, arguments.seed)
     own = {
         name: evaluation.settings_of_options(arguments, player, arguments.game, arguments.seed)

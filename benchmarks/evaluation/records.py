@@ -319,7 +319,9 @@ def metrics(result: EvaluationResult) -> dict[str, Any]:
     turns = sum(record["length"] for record in result.episodes)
     repeats = {**repeated_attempts(result.episodes), **best_of(result.episodes)}
     repeated = {name: _estimate(estimate, True) for name, estimate in repeats.items()}
-    counts = [("faults", result.faults), *([("context", result.context)] if result.context else [])]
+    retried = sum("retried_fault" in record for record in result.episodes)
+    counts = [("faults", result.faults)]
+    counts += [(name, count) for name, count in (("retried", retried), ("context", result.context)) if count]
     return {
         "success": _estimate(result.success, True),
         "score": _estimate(result.score, True),

@@ -70,7 +70,30 @@ def results(
         "agent_errors": statuses.count("agent_error"),
         "env_errors": statuses.count("env_error"),
         "first_fault": next((record["fault"] for record in records if record["fault"]), ""),
+        **_retried(records),
     }
+
+
+def _retried(records: Sequence[Record]) -> dict[str, Any]:
+    """Return how many calls of players raised and succeeded when repeated, and the first message; empty if none."""
+    found = [record for record in records if record.get("retried")]
+    if not found:
+        return {}
+    return {"retried": sum(record["retried"] for record in found), "first_retried": found[0]["first_retried"]}
+
+
+def retried_remark(found: Mapping[str, Any]) -> str:
+    """Return the sentence on calls of players that raised once, of the results of a tournament; empty if none did.
+
+    >>> retried_remark({"retried": 2, "first_retried": "mine at seat 0: ValueError: no"})
+    'calls of players that raised and succeeded when repeated: 2; the first: mine at seat 0: ValueError: no'
+    """
+    if not found.get("retried"):
+        return ""
+    return (
+        f"calls of players that raised and succeeded when repeated: {found['retried']}; the first: "
+        f"{found['first_retried']}"
+    )
 
 
 def comparisons(record: Record, is_alike: bool = False) -> list[Comparison]:

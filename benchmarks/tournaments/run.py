@@ -207,8 +207,9 @@ class _Hall:
         for entries in by_agent.values():
             self._roster.asking([(game.match, seat) for game, seat, _, _ in entries])
             began = time.perf_counter()
-            answers = _answers([(player, request) for _, _, player, request in entries])
+            answers, problem = _answers([(player, request) for _, _, player, request in entries])
             seconds = time.perf_counter() - began
+            entries[0][0].retried(entries[0][1], problem)
             for (game, seat, _, request), answer in zip(entries, answers, strict=True):
                 if game not in self._live:  # its rules raised at an earlier answer of this batch
                     continue
@@ -222,18 +223,24 @@ def _asked_agents(game: LiveGame) -> list[tuple[int, SeatPlayer, Request]]:
     return list(game.asked_agents())
 
 
-def _answers(asked: Sequence[tuple[SeatPlayer, Request]]) -> list[Decision | Exception]:
-    """Return an agent's decisions; where it raises twice, each request is tried alone and may fail alone."""
+def _answers(asked: Sequence[tuple[SeatPlayer, Request]]) -> tuple[list[Decision | Exception], Exception | None]:
+    """Return an agent's decisions; where it raises twice, each request is tried alone and may fail alone.
+
+    The second value is what it raised, if all requests succeeded in the end.
+    """
+    problem: Exception | None = None
     for _ in range(_TRIES):
         try:
-            return [_answer(each) for each in act_together(asked)]
+            return [_answer(each) for each in act_together(asked)], problem
         except ServerDown:
             raise
         except Exception as error:  # user code: a tournament continues without the agent
             problem = error
+    assert problem is not None
     if len(asked) == 1:
-        return [problem]
-    return [answer for entry in asked for answer in _answers([entry])]
+        return [problem], None
+    answers = [answer for entry in asked for answer in _answers([entry])[0]]
+    return answers, None if any(isinstance(answer, Exception) for answer in answers) else problem
 
 
 def _answer(decision: Decision) -> Decision | Exception:

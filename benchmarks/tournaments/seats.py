@@ -149,6 +149,7 @@ class LiveGame:
         self._are_valid = [True for _ in match.players]
         self.fault = ""
         """The first fault of a player."""
+        self._retried: list[str] = []
         self._hosted = HostedTable(table)
         self._hosted.begin(match.seed)
         self.players: list[Player | None] = [self._seated(seat) for seat, _ in _seats(match)]
@@ -161,13 +162,16 @@ class LiveGame:
     def _seated(self, seat: int) -> Player | None:
         """Return the player, ready; None if it cannot start, so that it forfeits."""
         self._roster.asking([(self.match, seat)])
+        problem: Exception | None = None
         for _ in range(_TRIES):
             try:
                 player = self._roster.seated(self.match, seat)
                 player.begin(self.table.views[seat], stream("tournament player", self.match.key, seat))
+                self.retried(seat, problem)
                 return player
             except Exception as error:  # user code: a tournament continues without the player
                 problem = error
+        assert problem is not None
         self._note(seat, problem)
         return None
 
@@ -183,8 +187,15 @@ class LiveGame:
     def _note(self, seat: int, problem: Exception) -> None:
         self.usage[seat].faults += 1
         self.usage[seat].too_long += isinstance(problem, PromptTooLong)
-        name = self.match.players[seat]
-        self.fault = self.fault or f"{name} at seat {seat}: {raised_text(problem)}"[:_LONGEST_MESSAGE]
+        self.fault = self.fault or self._message(seat, problem)
+
+    def retried(self, seat: int, problem: Exception | None) -> None:
+        """Note what a player raised at a call that succeeded when it was repeated; None for nothing."""
+        if problem is not None:
+            self._retried.append(self._message(seat, problem))
+
+    def _message(self, seat: int, problem: Exception) -> str:
+        return f"{self.match.players[seat]} at seat {seat}: {raised_text(problem)}"[:_LONGEST_MESSAGE]
 
     def asked_agents(self) -> Iterator[tuple[int, SeatPlayer, Request]]:
         """Let all other players answer, then yield the seats of agents that the game waits for; none at its end."""
@@ -207,16 +218,19 @@ class LiveGame:
         usage.calls += 1
         self._roster.asking([(self.match, seat)])
         began = time.perf_counter()
+        problem: Exception | None = None
         for _ in range(_TRIES):
             try:
                 text = player.act(view)
                 if not isinstance(text, str):
                     raise TypeError(f"an answer is a text, got {type(text).__name__}")
+                self.retried(seat, problem)
                 break
             except Exception as error:  # user code: a tournament continues without the player
                 _ = view.observation, view.legal_actions, view.anchor  # raises where the rules are to blame
                 problem = error
         else:
+            assert problem is not None
             self.give_up(seat, problem)
             return True
         usage.seconds += time.perf_counter() - began
@@ -280,6 +294,7 @@ class LiveGame:
             "transcript_sha256": transcript_sha256(table),
             "status": "agent_error" if self.fault else "ok",
             "fault": self.fault,
+            **({"retried": len(self._retried), "first_retried": self._retried[0]} if self._retried else {}),
         }
 
     def _seat_content(self, seat: int) -> dict[str, Any]:

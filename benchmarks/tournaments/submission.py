@@ -127,6 +127,9 @@ def game_problems(game: Any, place: str) -> Iterator[MalformedData]:
         return
     if game["status"] not in STATUSES:
         yield MalformedData(place, f"status must be one of {', '.join(STATUSES)}, got {game['status']!r}")
+    count, first = game.get("retried", 0), game.get("first_retried", "")
+    if not is_kind(count, int) or count < 0 or not isinstance(first, str) or bool(count) != bool(first):
+        yield MalformedData(place, "retried must be a number of calls, with the message of the first as first_retried")
     seats = game["seat_map"].keys()
     if len(seats) > _MOST_SEATS or not all(isinstance(name, str) for name in game["seat_map"].values()):
         yield MalformedData(place, f"seat_map must give at most {_MOST_SEATS} seats a player each")

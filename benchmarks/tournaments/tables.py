@@ -12,7 +12,7 @@ from rich.table import Table
 from turngym.agents.intervals import FEWEST_BLOCKS
 from turngym.benchmarks.statistics.estimates import read_estimate
 from turngym.benchmarks.tournaments.field import field_ratings
-from turngym.benchmarks.tournaments.results import PRIOR
+from turngym.benchmarks.tournaments.results import PRIOR, retried_remark
 
 
 def tables_of(found: Mapping[str, Any]) -> Iterator[tuple[str, Table]]:
@@ -143,6 +143,8 @@ def _faults(found: Mapping[str, Any]) -> Iterator[str]:
             "players against themselves included; they are counted, see status and fault in episodes.jsonl"
         )
         yield f"the first: {found['first_fault']}"
+    if remark := retried_remark(found):
+        yield remark
 
 
 def _by_rating(found: Mapping[str, Any], side: str | None = None) -> list[str]:

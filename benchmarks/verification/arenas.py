@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -124,7 +125,13 @@ def _schedule_findings(arena: Arena, played: Mapping[str, PlayedTournament]) -> 
 
 
 def _choice_findings(arena: Arena, played: Mapping[str, PlayedTournament], records: Stored) -> Iterator[Finding]:
-    scheduler = Scheduler(arena)
+    with closing(Scheduler(arena)) as scheduler:
+        yield from _choices_of(scheduler, arena, played, records)
+
+
+def _choices_of(
+    scheduler: Scheduler, arena: Arena, played: Mapping[str, PlayedTournament], records: Stored
+) -> Iterator[Finding]:
     for stage, after in zip(arena.stages, [*arena.stages[1:], None], strict=True):
         stop = arena.matches if after is None else max([after.start, *(number + 1 for number in after.held)])
         mine = range(stop) if after is None else {*range(after.start), *after.held}

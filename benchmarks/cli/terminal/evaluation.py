@@ -196,6 +196,7 @@ def remarks(played: Evaluation, out: Path | None) -> Iterator[str]:
         yield f"the first {kind}: {detail}"
     rows = [row for found in played.result.results for row in found.episodes]
     yield from broken_episodes(rows)
+    yield from retried_episodes(rows)
     yield from cut_episodes(rows)
     left_out = sum(map(len, played.unplayed.values()))
     if left_out:
@@ -221,6 +222,20 @@ def broken_episodes(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             others = f" (and {kinds - 1} other {'reason' if kinds == 2 else 'reasons'})" if kinds > 1 else ""
             count = f"{faults.total()} of {len(own)} episode{'' if len(own) == 1 else 's'}"
             yield f"{env} broke in {count}, which count as failures: {often[:300]}{others}"
+
+
+def retried_episodes(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield one line for the episodes of an environment that broke once and were repeated, with the first reason.
+
+    >>> row = {"env": "my/Lock-v0", "retried_fault": "exception: OSError: gone"}
+    >>> list(retried_episodes([row, {"env": "my/Lock-v0"}]))
+    ['my/Lock-v0 broke in 1 of 2 episodes, which were repeated without a fault; the first: exception: OSError: gone']
+    """
+    for env in dict.fromkeys(row["env"] for row in rows):
+        own = [row for row in rows if row["env"] == env]
+        if faults := [row["retried_fault"] for row in own if row.get("retried_fault")]:
+            count = f"{len(faults)} of {len(own)} episode{'' if len(own) == 1 else 's'}"
+            yield f"{env} broke in {count}, which were repeated without a fault; the first: {faults[0][:300]}"
 
 
 def cut_episodes(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:

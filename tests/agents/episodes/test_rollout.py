@@ -12,6 +12,8 @@ from turngym.agents.episodes.evaluate import distinct_instances, evaluate, play_
 from turngym.agents.episodes.rollout import rollout
 from turngym.agents.players import make_agent
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
+from turngym.benchmarks.evaluation.records import metrics
+from turngym.envs.core import Outcome
 from turngym.envs.vector import make_vec
 from turngym.errors import ConfigError, UnknownName
 
@@ -153,6 +155,25 @@ def test_a_fault_is_played_once_more_and_then_counts_as_a_failure() -> None:
     assert result.success.count == 2, "n never shrinks"
     assert result.faults == 1
     assert [record["status"] for record in result.episodes] == ["env_error", "ok"]
+    vector.close()
+
+
+def test_a_fault_that_the_second_attempt_does_not_have_is_in_the_record() -> None:
+    seen: list[int] = []
+
+    class Once(Counter):
+        def apply_action(self, action: str) -> Outcome[str]:
+            seen.append(self.turn)
+            if len(seen) == 1:
+                raise OSError("no luck")
+            return super().apply_action(action)
+
+    vector = make_vec(env_fns=[Once], autoreset_mode="disabled")
+    result = summarise("toy", play_all(vector, make_agent("scripted:raise"), [EpisodeSpec(0, 0, 0)]))
+    [record] = result.episodes
+    assert result.faults == 0 and record["status"] == "ok"
+    assert record["retried_fault"].startswith("exception: OSError: no luck")
+    assert metrics(result)["retried"]["value"] == 1
     vector.close()
 
 

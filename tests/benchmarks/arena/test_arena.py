@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -210,9 +211,32 @@ def test_more_than_two_sides_and_equal_sides_have_their_own_lineups(tmp_path: Pa
         assert max(counts) - min(counts) <= 3
 
 
-def test_faults_are_counted_and_the_others_go_on(tmp_path: Path) -> None:
-    players = {name: ArenaPlayer(name if name == "random" else of(name)) for name in ("random", "Broken", "Absent")}
-    found = play(tmp_path, Change({"digits": (HIGH_DIGITS, {})}, players, (), 12))
-    assert found["games"]["digits"]["agent_errors"] == 12 and found["games"]["digits"]["env_errors"] == 0
+OPEN: set[int] = set()
+
+
+class ClosesBadly(HighDigits):
+    """Fails to close, after it has let go."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        OPEN.add(id(self))
+
+    def close(self) -> None:
+        OPEN.discard(id(self))
+        raise RuntimeError("the browser is gone")
+
+
+def test_faults_are_counted_the_others_go_on_and_all_games_are_closed(tmp_path: Path) -> None:
+    names = "random", "Broken", "Absent", "Flaky"
+    players = {name: ArenaPlayer(name if name == "random" else of(name)) for name in names}
+    with pytest.raises(ConfigError, match="'ace2' can play no game of the arena"):
+        play(tmp_path, Change({"digits": (f"{__name__}:ClosesBadly", {})}, {"ace2": ArenaPlayer("knight")}))
+    found = play(tmp_path, Change({"digits": (f"{__name__}:ClosesBadly", {})}, players, (), 12))
+    assert not OPEN
+    digits = found["games"]["digits"]
+    assert digits["retried"] > 0 == digits["env_errors"]
+    assert re.fullmatch(r"Flaky at seat \d: OSError: only once \(.*, line \d+\)", digits["first_retried"])
+    faulty = [record for record in records(tmp_path) if {"Broken", "Absent"} & set(record["seat_map"].values())]
+    assert digits["agent_errors"] == len(faulty) >= 6
     assert found["players"]["random"]["faults"] == 0 < found["players"]["Broken"]["faults"]
     assert found["ratings"]["players"]["Absent"]["elo"]["value"] < 0

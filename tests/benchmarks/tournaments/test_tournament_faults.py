@@ -1,6 +1,7 @@
 """Faults of players, agents and rules in tournaments: counted, never dropped, and nobody else notices."""
 
 import itertools
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -44,6 +45,11 @@ def test_a_player_that_raises_once_is_asked_again() -> None:
     found, records = play_tournament(plan("random", of("Flaky")))
     assert {record["status"] for record in records} == {"ok"}
     assert found["players"]["flaky"]["all"]["ace_share"]["value"] >= 0.4
+    calls = sum(name == "flaky" for record in records for name in record["seat_map"].values())
+    assert found["retried"] == sum(record.get("retried", 0) for record in records) == calls
+    assert re.fullmatch(
+        r"flaky at seat \d: OSError: only once \(tournament_games.py, line \d+\)", found["first_retried"]
+    )
 
 
 def test_rules_that_raise_are_tried_again_and_then_count_as_a_draw() -> None:
@@ -145,7 +151,7 @@ def test_an_agent_that_fails_in_a_batch_fails_only_where_it_must(make_moody: Mak
 def test_an_agent_that_fails_now_and_then_is_asked_again(make_moody: MakeAgent) -> None:
     make_moody(every=2)
     found, _ = play_tournament(against_random(), tables=3)
-    assert found["agent_errors"] == 0
+    assert found["agent_errors"] == 0 < found["retried"] and "OSError: now and then" in found["first_retried"]
 
 
 def test_a_seat_whose_prompt_does_not_fit_takes_its_default_action_and_is_counted_apart(make_moody: MakeAgent) -> None:
