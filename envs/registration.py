@@ -60,6 +60,7 @@ GAME_FAMILIES = (
     "turngym.envs.delegation",
     "turngym.envs.open_spiel",
     "turngym.envs.petting_zoo",
+    "turngym.envs.text_arena",
 )
 """Packages whose ``SPECS`` list games between seats; each game also has a seat id."""
 NAMESPACE = "turngym"

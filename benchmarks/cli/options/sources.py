@@ -17,6 +17,7 @@ _SOURCES: Mapping[str, tuple[str, str]] = {
     "pettingzoo": ("turngym/PettingZooSeat-v0", "module"),
     "reasoning-gym": ("turngym/ReasoningGym-v0", "data"),
     "textarena": ("turngym/TextArena-v0", "game"),
+    "textarena-seat": ("turngym/TextArenaGameSeat-v0", "rules"),
 }
 """Prefix -> environment, and the option that what follows the colon is a value of."""
 

@@ -21,6 +21,7 @@ SHELVES = {
     "tablegames": "Table games",
     "open_spiel": "OpenSpiel",
     "petting_zoo": "PettingZoo",
+    "text_arena": "TextArena",
     "werewolf": "Werewolf",
     "avalon": "Avalon",
     "hanabi": "Hanabi",
