@@ -69,6 +69,11 @@ def main(argv: Sequence[str]) -> int:
         from turngym.trainers.report.headline import control_sentence
         from turngym.trainers.settings.presets import preset_sentence
     console = Console(highlight=False, quiet=not is_first_here())  # other ranks say nothing
+    if resume and (run_dir / "done").exists():
+        console.print(_finished(run_dir), markup=False, soft_wrap=True)
+        if "--json" in argv and is_first_here():
+            print_json(result_as_json(RunFolder.open(run_dir), finished=True))
+        return 0
     if not resume:
         if (words := with_quickstart(argv)) != list(argv):
             console.print(f"quickstart: turngym train {shlex.join(words)}", markup=False, soft_wrap=True)
@@ -107,6 +112,14 @@ def main(argv: Sequence[str]) -> int:
 
 def _way_on(run_dir: Path) -> str:
     return f"interrupted: `turngym train --resume --run-dir {shlex.quote(str(run_dir))}` continues"
+
+
+def _finished(run_dir: Path) -> str:
+    run, model = shlex.quote(str(run_dir)), shlex.quote(str(run_dir / "model"))
+    return (
+        f"the run in {run} is finished, so there is nothing to resume. To train its model further, start another run: "
+        f"turngym train --config {run} --model {model} --warmup.demonstrations 0 --run-dir OTHER"
+    )
 
 
 def parse_train(argv: Sequence[str]) -> tuple[TrainConfig, Path, bool]:

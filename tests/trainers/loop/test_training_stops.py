@@ -102,3 +102,9 @@ def test_an_interrupt_outside_of_the_iterations_goes_on_too(
     assert f"`turngym train --resume --run-dir '{tmp_path / 'my run'}'` continues" in out
     assert main(["train", "--resume", *run]) == 0
     assert len(numbers(tmp_path / "my run")) == 2 and (tmp_path / "my run" / "done").exists()
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    capsys.readouterr()
+    assert main(["train", "--resume", *run]) == 0
+    said = capsys.readouterr().out
+    assert "is finished, so there is nothing to resume" in said and "--model '" in said and "evaluate" not in said
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
