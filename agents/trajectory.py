@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -101,6 +102,11 @@ class Turn:
     cut_off: bool = False
     restricted: bool = False
     pictures: tuple[bytes, ...] = field(default=(), repr=False)
+
+    @property
+    def image_hashes(self) -> list[str]:
+        """SHA-256 of each image in the prompt, as records have it in place of the image."""
+        return [hashlib.sha256(picture).hexdigest() for picture in self.pictures]
 
 
 @dataclass(slots=True)

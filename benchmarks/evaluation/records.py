@@ -255,6 +255,7 @@ def transcript(trajectory: Trajectory, key: Key, env_id: str) -> dict[str, Any]:
             "action": turn.action,
             "reward": turn.reward,
             "action_is_valid": turn.action_is_valid,
+            **({"images": turn.image_hashes} if turn.pictures else {}),
             **({"notes": [asdict(note) for note in turn.notes]} if turn.notes else {}),
             **(_sampled(trajectory.turns[number - 1] if number else None, turn) if turn.completion_ids else {}),
         }

@@ -25,7 +25,8 @@ def conversations(source: Source) -> Iterator[Content]:
 
     A conversation has ``id``, ``env``, ``seed``, ``success``, ``score`` and ``return``; ``messages`` (the rules as
     ``system``, observations as ``user``, completions as ``assistant``); and one entry for each completion in
-    ``rewards``, ``valid`` and ``advantages``, those of its tokens, which is null where they are not known.
+    ``rewards``, ``valid`` and ``advantages``, those of its tokens, which is null where they are not known. Where a
+    model saw images, ``images`` has their hashes for each completion: records hold no images.
 
     Raises:
         ConfigError: The folder holds no episodes with their turns, or damaged ones.
@@ -88,6 +89,7 @@ def _conversation(
     prompt, named = settings.get("prompt") or {}, str(settings.get("format"))
     sentence = FORMATS[named].sentence if prompt and named in FORMATS else _answer_format(turns)
     rules = system_text(PromptConfig.build("the prompt", prompt), plain(transcript.get("instructions") or ""), sentence)
+    images = [[plain(each) for each in turn.get("images") or ()] for turn in turns]
     messages = [{"role": "system", "content": rules}] if rules else []
     for turn in turns:
         messages.append({"role": "user", "content": shown(turn["observation"])})
@@ -103,6 +105,7 @@ def _conversation(
         "rewards": [float(turn["reward"]) for turn in turns],
         "valid": [bool(turn["action_is_valid"]) for turn in turns],
         "advantages": _advantages(turns),
+        **({"images": images} if any(images) else {}),
     }
 
 

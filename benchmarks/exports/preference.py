@@ -65,9 +65,10 @@ def pairs_of(episodes: Sequence[Content]) -> Iterator[Content]:
     answers: dict[str, dict[str, list[float]]] = {}
     prompts: dict[str, tuple[list[Content], int]] = {}
     for episode in episodes:
-        key = ""
+        key, images = "", iter(episode.get("images", ()))
         for place, message in enumerate(episode["messages"]):
             if message["role"] == "assistant":
+                key = digest([key, *next(images, ())])  # the same text with another image is another prompt
                 prompts[key] = episode["messages"], place
                 answers.setdefault(key, {}).setdefault(message["content"], []).append(episode["return"])
             key = digest([key, message])

@@ -41,6 +41,8 @@ def sample_of(
             "action_is_valid": turn.action_is_valid,
             "logprobs": list(turn.logprobs),
         }
+        if turn.pictures:
+            record["images"] = turn.image_hashes
         if decode is not None and turn.completion_ids:
             record.update(_texts(turn, before, decode))
             before = turn.prompt_ids + turn.completion_ids

@@ -118,6 +118,18 @@ def test_pairs_are_answers_to_the_same_prompt_in_the_same_task(tmp_path: Path) -
     ]
 
 
+def test_prompts_that_differ_in_an_image_alone_make_no_pair(tmp_path: Path) -> None:
+    turns = {answer: Turn("Go?", "", answer, reward=float(answer == "left")) for answer in ("left", "right", "up")}
+    pictures = {"left": b"a hill", "right": b"a lake", "up": b"a hill"}
+    played = [
+        Trajectory(EpisodeSpec(0, 1), GUESS, turns=[replace(turn, pictures=(pictures[answer],))], terminated=True)
+        for answer, turn in turns.items()
+    ]
+    RunFolder(tmp_path / "run").write_samples("iteration-000005", played)
+    [pair] = rows_of(export(tmp_path / "run", "preference", tmp_path / "pairs.jsonl")[0])
+    assert [pair[name][0]["content"] for name in ("chosen", "rejected")] == ["left", "up"]
+
+
 def test_a_folder_without_a_pair_says_how_to_get_some(tmp_path: Path) -> None:
     kept(RunFolder(tmp_path / "run"), (1, ["left"], 0.5), (1, ["right"], 0.5), (2, ["left"], 1.0))
     with pytest.raises(ConfigError, match=r"run has no pair.*--repeats 8"):
