@@ -177,7 +177,7 @@ class Economy(NamedTuple):
         >>> Economy(workers=5).best_hours([10, 20, 40, 80, 120], (50, 50))
         [26, 34, 45, 60, 70]
         """
-        return [_best_hours(self, skill, tuple(rates)) for skill in skills]
+        return list(_best_hours(self, tuple(skills), tuple(rates)))
 
     def period(self, skills: Sequence[int], hours: Sequence[int], rates: Sequence[int]) -> Period:
         """Return what hours bring to each worker.
@@ -228,9 +228,9 @@ class Economy(NamedTuple):
         return _best_rates(self, tuple(skills))
 
 
-@lru_cache(maxsize=16384)
-def _best_hours(economy: Economy, skill: int, rates: Rates) -> int:
-    return int(economy._responses([skill], np.array([rates], dtype=np.int64))[0, 0])
+@lru_cache(maxsize=4096)
+def _best_hours(economy: Economy, skills: tuple[int, ...], rates: Rates) -> tuple[int, ...]:
+    return tuple(economy._responses(skills, np.array([rates], dtype=np.int64))[0].tolist())
 
 
 @lru_cache(maxsize=1024)

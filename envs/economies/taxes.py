@@ -313,7 +313,7 @@ class Taxes(Game):
         """Return what a worker's hours add to its utility without work, divided by what its best hours add."""
         added, possible = [], []
         for choices, period in zip(self.rounds, self._periods, strict=True):
-            best = self.economy.best_hours([self.skills[seat]], choices.rates)[0]
+            best = self.economy.best_hours(self.skills, choices.rates)[seat]
             idle, most = (self._instead(seat, choices, hours) for hours in (0, best))
             added.append(period.utilities[seat] - idle)
             possible.append(most - idle)
