@@ -12,10 +12,11 @@ import tyro
 from tyro.conf import Positional
 
 from turngym.benchmarks.cli.options.parsing import Pairs, key_values, parse
-from turngym.envs.multiagent.equilibria import TabularPolicy, evaluate_policy, game_tree, make_solver
+from turngym.envs.multiagent.equilibria import GameTree, TabularPolicy, evaluate_policy, game_tree, make_solver
+from turngym.envs.multiagent.equilibria.solvers import Solver
 from turngym.envs.multiagent.registration import make_game
 from turngym.envs.vector.slots.boundary import closing_quietly
-from turngym.errors import ConfigError
+from turngym.errors import ConfigError, missing_extra
 from turngym.terminal.console import Console
 from turngym.terminal.interrupted import INTERRUPTED
 from turngym.terminal.output import print_json
@@ -33,18 +34,21 @@ class Arguments:
     Args:
         game: Id of the game, `module:Class` or `path/to/file.py:Class`.
         solver: Counterfactual regret minimisation (plain, CFR+, discounted, with external or outcome sampling),
-            fictitious play, or double oracle with exact best responses (psro), for two seats and zero sums.
+            fictitious play, or double oracle with exact best responses (psro), for two seats and zero sums. With deep,
+            networks take the place of the tables (Deep CFR).
         iterations: Number of iterations.
         seed: Seed of the solvers that sample.
+        walks: Sampled walks per seat and iteration of deep.
         option: Option of the game, such as faces=3.
         out: New JSON file for the policy; `tabular:FILE` plays it in tournaments and as an opponent.
         json: Print the results as JSON.
     """
 
     game: Positional[str]
-    solver: Literal["cfr", "cfr+", "dcfr", "fictitious", "psro", "external", "outcome"] = "cfr+"
+    solver: Literal["cfr", "cfr+", "dcfr", "fictitious", "psro", "external", "outcome", "deep"] = "cfr+"
     iterations: int = 1000
     seed: int = 0
+    walks: int = 100
     option: Pairs = ()
     out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
     json: bool = False
@@ -53,15 +57,16 @@ class Arguments:
 def main(argv: Sequence[str]) -> int:
     """Solve the game, print what was found, and write the policy."""
     arguments = parse(Arguments, argv, "solve")
-    if arguments.iterations < 1 or arguments.seed < 0:
+    if min(arguments.iterations, arguments.walks) < 1 or arguments.seed < 0:
         raise ConfigError(
-            f"--iterations must be at least 1 and --seed at least 0, got {arguments.iterations} and {arguments.seed}."
+            f"--iterations and --walks must be at least 1 and --seed at least 0, got {arguments.iterations}, "
+            f"{arguments.walks} and {arguments.seed}."
         )
     if arguments.out is not None and arguments.out.exists():
         raise ConfigError(f"{arguments.out} exists already: pass another file as --out.")
     with closing_quietly(make_game(arguments.game, **key_values(arguments.option, "--option"))) as game:
         tree = game_tree(game)
-    solver, done = make_solver(arguments.solver, tree, arguments.seed), 0
+    solver, done = _solver(arguments, tree), 0
     with suppress(KeyboardInterrupt):
         while done < arguments.iterations:
             solver.step()
@@ -82,6 +87,19 @@ def main(argv: Sequence[str]) -> int:
         TabularPolicy(game.name, tree.table(policy), game.settings, found).save(arguments.out)
     _print(found, arguments)
     return 0 if done == arguments.iterations else INTERRUPTED
+
+
+def _solver(arguments: Arguments, tree: GameTree) -> Solver:
+    """Return the solver; the one with networks is a layer above the others and needs torch."""
+    if arguments.solver != "deep":
+        return make_solver(arguments.solver, tree, arguments.seed)
+    try:
+        from turngym.trainers.equilibria import DeepCFR
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise missing_extra("--solver deep", "torch", "train") from error
+    return DeepCFR(tree, arguments.seed, arguments.walks)
 
 
 def _print(found: dict[str, Any], arguments: Arguments) -> None:

@@ -102,12 +102,18 @@ class MonteCarloCFR:
             return self._external(children[self._draw(self._chances[node])], seat)
         policy = self._policy(number)
         if self.tree.sets[number].seat != seat:
-            _add(self._weights[number], policy)
+            self._keep_policy(number, policy)
             return self._external(children[self._draw(policy)], seat)
         values = [self._external(child, seat) for child in children]
         mean = _dot(policy, values)
-        _add(self._regrets[number], [value - mean for value in values])
+        self._keep_regrets(number, [value - mean for value in values])
         return mean
+
+    def _keep_regrets(self, number: int, regrets: list[float]) -> None:
+        _add(self._regrets[number], regrets)
+
+    def _keep_policy(self, number: int, policy: list[float]) -> None:
+        _add(self._weights[number], policy)
 
     def _outcome(self, node: int, seat: int, own: float, others: float, sampled: float) -> float:
         """Return an unbiased estimate of the value of a history.
@@ -137,8 +143,8 @@ class MonteCarloCFR:
         value = self._outcome(children[picked], seat, own * policy[picked], others, sampled * explored[picked])
         value /= explored[picked]
         mean, weight = policy[picked] * value, others / sampled
-        _add(self._regrets[number], [weight * ((value if k == picked else 0.0) - mean) for k in range(len(policy))])
-        _add(self._weights[number], [own / sampled * chance for chance in policy])
+        self._keep_regrets(number, [weight * ((value if k == picked else 0.0) - mean) for k in range(len(policy))])
+        self._keep_policy(number, [own / sampled * chance for chance in policy])
         return mean
 
 

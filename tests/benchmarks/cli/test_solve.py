@@ -1,6 +1,7 @@
 """``turngym solve``: results, the file, and wrong arguments."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,9 @@ import pytest
 from turngym.benchmarks.cli import solve
 from turngym.benchmarks.cli.solve import main
 from turngym.envs.multiagent import make_game, make_player
-from turngym.envs.multiagent.equilibria import CFR, SOLVERS, evaluate_policy, game_tree
-from turngym.errors import ConfigError
+from turngym.envs.multiagent.equilibria import CFR, SOLVERS, GameTree, evaluate_policy, game_tree
+from turngym.envs.multiagent.game import Game
+from turngym.errors import ConfigError, MissingExtra
 
 KUHN = "turngym/KuhnPoker-v0"
 
@@ -32,6 +34,27 @@ def test_every_solver_has_its_name(solver: str, capsys: pytest.CaptureFixture[st
     assert found["solver"] == solver and found["iterations"] == 2 and len(found["values"]) == 2
 
 
+def test_networks_solve_a_game_and_their_file_plays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "policy.json"
+    command = [KUHN, "--solver", "deep", "--iterations", "1", "--walks", "10", "--json", "--out", str(file)]
+    assert main(command) == 0
+    found, game = json.loads(capsys.readouterr().out), make_game(KUHN)
+    player, tree = make_player(f"tabular:{file}", game), game_tree(game)
+    policy = tree.policy(player.policy.table)  # type: ignore[attr-defined]
+    assert evaluate_policy(tree, policy).exploitability == pytest.approx(found["exploitability"])
+
+
+def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hiding_torch(game: Game) -> GameTree:  # tyro, which has read the arguments by now, imports a torch that it sees
+        monkeypatch.delitem(sys.modules, "turngym.trainers.equilibria.deep_cfr", raising=False)
+        monkeypatch.setitem(sys.modules, "torch", None)
+        return game_tree(game)
+
+    monkeypatch.setattr(solve, "game_tree", hiding_torch)
+    with pytest.raises(MissingExtra, match=r"--solver deep needs the package torch.*turngym\[train\]"):
+        main([KUHN, "--solver", "deep"])
+
+
 def test_an_interrupted_command_writes_the_policy_so_far(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Interrupted(CFR):
         def step(self) -> None:
@@ -48,7 +71,8 @@ def test_an_interrupted_command_writes_the_policy_so_far(tmp_path: Path, monkeyp
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--iterations", "0"], "--iterations must be at least 1"),
+        (["--iterations", "0"], "--iterations and --walks must be at least 1"),
+        (["--walks", "0"], "--iterations and --walks must be at least 1"),
         (["--option", "hands=2"], "perfect recall"),
         (["--option", "hnds=2"], "Did you mean 'hands'"),
     ],

@@ -1,0 +1,60 @@
+"""Deep CFR: reservoirs, features, and the equilibrium of Kuhn poker."""
+
+import numpy as np
+import pytest
+
+from turngym.envs.multiagent import make_game
+from turngym.envs.multiagent.equilibria import evaluate_policy, game_tree
+from turngym.trainers.equilibria import DeepCFR, Reservoir, game_features
+
+KUHN = game_tree(make_game("turngym/KuhnPoker-v0"))
+
+
+def solved(seed: int, iterations: int = 10) -> np.ndarray:
+    solver = DeepCFR(KUHN, seed, training_steps=40, hidden=32)
+    for _ in range(iterations):
+        solver.step()
+    return solver.average()
+
+
+def test_it_comes_near_to_the_equilibrium_of_kuhn_poker() -> None:
+    found = evaluate_policy(KUHN, solved(0))
+    assert found.exploitability < 0.1 and found.values[0] == pytest.approx(-1 / 18, abs=0.05)
+
+
+def test_it_depends_on_the_seed_alone() -> None:
+    first, same, other = (solved(seed, iterations=1) for seed in (1, 1, 2))
+    assert (first == same).all() and (first != other).any()
+    assert np.bincount(KUHN.set_of, first) == pytest.approx(1)
+
+
+def test_a_reservoir_keeps_every_sample_with_the_same_probability() -> None:
+    """5 of 20 samples in batches of 4, 400 times: each is kept 100 times, with a deviation of 9."""
+    random, kept = np.random.default_rng(0), np.zeros(20)
+    for _ in range(400):
+        memory = Reservoir(5, 1)
+        for start in range(0, 20, 4):
+            numbers = np.arange(start, start + 4)
+            memory.extend(numbers, 1, numbers[:, None].astype(float), random)
+        assert len(memory) == 5
+        kept += memory.means(20)[0]
+    assert kept == pytest.approx(np.full(20, 100), abs=45)
+
+
+def test_samples_weigh_as_much_as_their_iteration() -> None:
+    memory, random = Reservoir(10, 2), np.random.default_rng(0)
+    memory.extend(np.array([1]), 1, np.array([[4.0, 0.0]]), random)
+    memory.extend(np.array([1, 0]), 3, np.array([[0.0, 2.0], [1.0, 1.0]]), random)
+    weights, means = memory.means(3)
+    assert weights.tolist() == [3.0, 4.0, 0.0]
+    assert means.tolist() == [[1.0, 1.0], [1.0, 1.5], [0.0, 0.0]]
+
+
+@pytest.mark.parametrize("game", ["turngym/KuhnPoker-v0", "turngym/LeducPoker-v0"])
+def test_every_information_set_has_features_of_its_own(game: str) -> None:
+    tree = game_tree(make_game(game))
+    found = game_features(tree)
+    assert len(np.unique(found.inputs, axis=0)) == len(tree.sets)
+    assert sorted(found.entries[found.legal > 0]) == list(range(tree.size))
+    for number, each in enumerate(tree.sets):
+        assert [found.actions[column] for column in found.columns[number]] == list(each.actions)
