@@ -74,11 +74,17 @@ class TextArena(ReplayedEnv):
         return game, brackets
 
     def foreign_reset(self, seed: int) -> str:
-        with made_for("TextArena", f"a single-player episode of {self.game}"):
-            self._game.reset(num_players=1, seed=seed)
-            state = self._game.state
-            if not isinstance(state, self._package.SinglePlayerState) or state.num_players != 1:
-                raise ConfigError(f"{self.game} is a game for several players: choose a single-player one.")
+        try:
+            with made_for("TextArena", f"a single-player episode of {self.game}"):
+                self._game.reset(num_players=1, seed=seed)
+                state = self._game.state
+                if not isinstance(state, self._package.SinglePlayerState) or state.num_players != 1:
+                    raise ConfigError(f"{self.game} is a game for several players.")
+        except ConfigError as error:
+            raise ConfigError(
+                f"{str(error).rstrip('.')}. Games for several players are played as turngym/TextArenaGame-v0 with "
+                f"rules={self.game}."
+            ) from error
         check = state.check_turn_limit
 
         def watched() -> bool:

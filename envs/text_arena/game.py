@@ -46,7 +46,7 @@ class TextArenaGame(Game):
     read. Snapshots hold the seed and the answers, which are replayed.
 
     Games that need another version of Python, word lists that are not on this machine, or a judge behind a server are
-    refused; ``turngym/TextArena-v0`` plays those for one player.
+    refused, and so are games for one player, which ``turngym/TextArena-v0`` plays.
     """
 
     class Options(BaseOptions):

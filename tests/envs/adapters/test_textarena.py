@@ -155,7 +155,7 @@ def test_snapshots_restore_by_replay_in_another_object() -> None:
     ("game", "error", "words"),
     [
         ("TowerOfHanoi", UnknownName, "TowerOfHanoi-v0"),
-        ("TicTacToe-v0", ConfigError, "players"),
+        ("TicTacToe-v0", ConfigError, "several players are played as turngym/TextArenaGame-v0 with rules=TicTacToe-v0"),
         ("Klondike-v0", ConfigError, "cannot make Klondike"),
         ("TwentyQuestions-v0", ConfigError, "OPENROUTER_API_KEY"),
     ],
