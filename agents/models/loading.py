@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -355,11 +356,10 @@ def _load_gguf(path: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     if not path.is_file():
         raise ModelError(f"there is no file {path}: pass an existing .gguf file, a model folder or a hub name.")
     loaded, tokenizer = _load(str(path.parent), {"gguf_file": path.name})
-    with loading_model(str(path)):
-        config = AutoConfig.from_pretrained(str(path.parent), gguf_file=path.name)
+    config = copy.deepcopy(loaded.config)  # to read it from the file again takes a fifth of the time
     if hasattr(config, "quantization_config"):
         del config.quantization_config
-    network = AutoModelForCausalLM.from_config(config)
+    network = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
     network.load_state_dict(loaded.state_dict())
     network.generation_config = loaded.generation_config
     return network.float(), tokenizer
