@@ -54,3 +54,13 @@ def test_no_two_files_have_one_name() -> None:
     """They are told apart by their names alone."""
     names = [file.name for file in TESTS.rglob("test_*.py")]
     assert len(names) == len(set(names))
+
+
+def test_the_mark_of_integration_tests_is_where_it_is_looked_for() -> None:
+    """To run a part of the tests, `conftest.py` reads the files that hold the mark or name a module of `support`."""
+    for path in TESTS.rglob("*.py"):
+        text = path.read_text("utf8")
+        assert not re.search(r"(?<!pytest\.)mark\.integration\b", text), f"{path}: write the whole name of the mark"
+        if re.search(r"pytest\.mark\.integration\b", text):
+            is_read = path.parent == TESTS / "support" or path.name.startswith("test_") or path.name == "conftest.py"
+            assert is_read or path.name == "simulated_device_cases.py", f"{path}: move its fixtures to tests/support"
