@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from turngym.agents.chat import Message
-from turngym.agents.prompting.styles import STYLES, ChatTurn, EpisodeMemory, Scene, Script, Style, Try, fitted
+from turngym.agents.prompting.fitting import most_that_fit
+from turngym.agents.prompting.styles import STYLES, EpisodeMemory, Scene, Script, Style, Try, fitted
 from turngym.errors import ConfigError
 
 PURPOSE = "reflection"
@@ -61,13 +62,15 @@ def _known(lessons: Sequence[str]) -> str:
 
 def _look_back(failed: Try, scene: Scene, task: str) -> list[Message]:
     """Return the prompt for a reflection: the rules and the failed attempt, without its first turns if it is long."""
-    turns: Sequence[ChatTurn] = failed.turns
-    while True:
-        shown = [f"You saw:\n{turn.observation}\nYou answered:\n{turn.completion or turn.action}" for turn in turns]
-        missing = len(failed.turns) - len(turns)
+
+    def prompt(kept: int) -> list[Message]:
+        missing = len(failed.turns) - kept
         note = [f"(The first {missing} turns are left out.)"] if missing else []
+        shown = [
+            f"You saw:\n{turn.observation}\nYou answered:\n{turn.completion or turn.action}"
+            for turn in failed.turns[missing:]
+        ]
         text = "\n\n".join([*note, *shown, f"At the end you saw:\n{failed.final_observation}", task])
-        messages = [*scene.system(), Message("user", text)]
-        if not turns or scene.fits(messages):
-            return messages
-        turns = turns[1:]
+        return [*scene.system(), Message("user", text)]
+
+    return prompt(most_that_fit(len(failed.turns), lambda kept: scene.fits(prompt(kept))))
