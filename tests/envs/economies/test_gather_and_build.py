@@ -98,7 +98,8 @@ def test_taxes_are_shared_and_welfare_is_equality_times_mean_coins() -> None:
 
 def test_rewards_of_workers_add_up_to_the_utility_gained() -> None:
     table = match(GatherAndBuild(), ["greedy", "trader", "greedy"], seed=3)
-    gained = [utility(table.game.grid.coins[seat] / 100, table.game.grid.labour[seat] / 4) for seat in (0, 1)]
+    game: Any = table.game
+    gained = [utility(game.grid.coins[seat] / 100, game.grid.labour[seat] / 4) for seat in (0, 1)]
     start = utility(0, 0)
     assert table.returns[:2] == pytest.approx([each - start for each in gained])
     assert [table.info(seat)["score"] for seat in (0, 1)] == pytest.approx(table.returns[:2])
@@ -117,7 +118,8 @@ def test_players_beat_random_play_and_stop_where_labour_costs_more() -> None:
 def test_planners_tax_where_incomes_differ() -> None:
     welfare = {}
     for name in ("greedy", "untaxed"):
-        games = [match(GatherAndBuild(), ["greedy", "greedy", name], seed, {"pay": [10, 30]}).game for seed in range(4)]
+        players = ["greedy", "greedy", name]
+        games: list[Any] = [match(GatherAndBuild(), players, seed, {"pay": [10, 30]}).game for seed in range(4)]
         welfare[name] = sum(game.metrics()["welfare"] for game in games)
         assert all(game.rates == (30, 30) for game in games) or name == "untaxed"
     assert welfare["greedy"] > welfare["untaxed"]
@@ -129,7 +131,8 @@ def test_a_seat_that_forfeits_does_nothing_more() -> None:
     table.expire(0)
     say(table, *["stay"] * 10)
     assert table.is_over and table.returns[0] == pytest.approx(-0.21 * 10 * 10) and table.winners() == ()
-    assert table.game.rates == (0, 0) and table.info(0)["score"] < table.returns[0]
+    game: Any = table.game
+    assert game.rates == (0, 0) and table.info(0)["score"] < table.returns[0]
 
 
 @pytest.mark.parametrize(
@@ -187,8 +190,13 @@ def test_states_continue_and_damaged_ones_are_refused() -> None:
             say(one, legal[int(generator.integers(len(legal)))])
     assert table.is_over and other.snapshot() == table.snapshot()
     state = json.loads(json.dumps(table.game.state()))
-    parts = {"positions": [3, 3], "talents": [[1, 50]] * 2, "full": [60], "orders": [[0, "sell", "wood", 1]] * 20}
-    wrong = [
+    parts: dict[str, Any] = {
+        "positions": [3, 3],
+        "talents": [[1, 50]] * 2,
+        "full": [60],
+        "orders": [[0, "sell", "wood", 1]] * 20,
+    }
+    wrong: list[dict[str, Any]] = [
         {"rates": [5, 0]},
         {"step": 11},
         {"base": [0]},

@@ -2,6 +2,7 @@
 
 import json
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -123,11 +124,12 @@ def test_a_worker_that_forfeits_does_not_work_and_a_planner_keeps_the_rates() ->
     table.expire(2)
     table.expire(0)
     say(table, "50", "50")
-    first = table.game._periods[0].utilities
-    earned = table.game.economy.welfare([40, 80], first) / 2000
+    game: Any = table.game
+    first = game._periods[0].utilities
+    earned = game.economy.welfare([40, 80], first) / 2000
     assert table.is_over and table.returns[2] == pytest.approx(earned - 10.0)
     assert table.returns[0] == pytest.approx(first[0] / 1000 - 10.0)
-    assert table.game.rounds[1:] == [((60, 70), (0, 50))] * 2
+    assert game.rounds[1:] == [((60, 70), (0, 50))] * 2
     assert table.info(0)["score"] == table.info(2)["score"] == 0.0 and table.info(1)["success"] == 0
 
 
