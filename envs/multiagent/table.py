@@ -341,6 +341,9 @@ class Table:
         everyone, num_seats = set(self.game.everyone), self.game.num_seats
         if not everyone.issuperset([*self.pending, *self._asked, *self._taken, *(seat for seat, _ in self.actions)]):
             raise ValueError(f"the seats {self.pending}, {self._asked} and {list(self._taken)}")
+        answered = {*self.pending, *self._taken, *self.game.forfeited}
+        if not set(self.pending) <= set(self._asked) <= answered:
+            raise ValueError(f"a game that asks {self._asked} waits for {self.pending} and has {list(self._taken)}")
         if len(self.counts) != num_seats or not are_rewards(self.returns, num_seats):
             raise ValueError(f"the returns {self.returns} and {len(self.counts)} counts")
         numbers = [number for counts in self.counts for number in asdict(counts).values()]

@@ -69,6 +69,17 @@ def test_a_table_without_a_game_stays_without_one_after_a_damaged_snapshot() -> 
     assert (fresh.pending, fresh.log, fresh.views[0].lines) == ((), [], [])
 
 
+@pytest.mark.parametrize(("name", "seats"), [("asked", [1]), ("pending", [0]), ("asked", [])])
+def test_a_snapshot_that_waits_for_others_than_it_asks_is_damaged(name: str, seats: list[int]) -> None:
+    table = Table(Coins(2))
+    table.reset(generator("PCG64"))
+    before = table.snapshot()
+    content = {**json.loads(before), name: seats}
+    with pytest.raises(ConfigError, match="waits for"):
+        table.restore(json.dumps(content).encode())
+    assert table.snapshot() == before
+
+
 def test_a_snapshot_of_another_table_names_what_differs() -> None:
     table = Table(Secret(), retries=2)
     table.reset(generator("PCG64"))
