@@ -123,3 +123,10 @@ def test_attention_squares_of_long_sequences_count() -> None:
     assert cut_of([4096] * 4, 16_384) == [[0, 1, 2, 3]]
     assert cut_of([8192] * 2, 16_384) == [[0], [1]]
     assert cut_of([8192] * 2, 32_768) == [[0, 1]]
+
+
+def test_an_observed_token_is_one_that_was_read_and_not_sampled() -> None:
+    """The token with id 0 too, and nothing behind a shorter row."""
+    observed, sampled, last = Read(0, 0, -1, -1, -1), Read(1, 5, 0, 0, 0), Read(2, -1, -1, 0, 0)
+    batch = build_batch([Row.of([3, 0, 5], [observed, sampled, last]), Row.of([3, 0], [observed])])
+    assert batch.observed.tolist() == [[True, False, False], [True, False, False]]
