@@ -1,6 +1,6 @@
 """Long episodes: tokens of the prompt, what it still shows of what the next action needs, and time, per prompt mode.
 
-    python benchmarks/studies/speed/long_episodes.py --out benchmarks/results/long_episodes.json
+    python benchmarks/studies/speed/long_episodes.py --episodes 6
 
 No language model takes part. A scripted player walks the path of the expert, stretched to more than 200 turns: between
 two actions of the expert it looks at other things. It acts on the text of its prompt alone: an action of the expert is
@@ -14,19 +14,14 @@ from __future__ import annotations
 
 import re
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
 from rich.progress import track
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from harness import arguments, write_result
 
 from turngym.agents.core import Agent, Request
 from turngym.agents.models.agent import ModelAgent
@@ -37,6 +32,7 @@ from turngym.agents.players.styled import StyledAgent
 from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.prompting.styles import make_style
 from turngym.agents.sampling import Sampling
+from turngym.benchmarks.studies.harness import arguments, write_result
 from turngym.envs.apps.dialect import CALL, Act
 from turngym.envs.apps.functions import FUNCTIONS
 from turngym.envs.tools.tool_schema import write_call
