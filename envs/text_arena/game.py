@@ -30,7 +30,6 @@ _BREAKS = (ArithmeticError, AssertionError, AttributeError, LookupError, NameErr
 _JUDGED = re.compile("(Debate|GuessWho|ScenarioPlanning|TwentyQuestions)-")
 _LISTED = re.compile(r"\b(?:available|legal|valid) (?:actions|moves)\b[^:\n]*:(.*)", re.IGNORECASE)
 _BRACKETS = re.compile(r"\[[^\[\]\n]{1,80}\]")
-_REASON = re.compile("Reason: (.*) Please resubmit", re.DOTALL)
 _NO_ACTION = "That is no action that can be read."
 
 
@@ -190,9 +189,9 @@ class TextArenaGame(Game):
         except _BREAKS:
             raise InvalidAction(_NO_ACTION) from None
         if _errors(game, seat) > before:
-            told = [_REASON.search(str(message)) for _, message, _ in game.state.observations[seat][-2:]]
-            reasons = [found[1] for found in told if found]
-            raise InvalidAction(" ".join(reasons[-1].split())[:300] if reasons else _NO_ACTION)
+            told = [_reason(str(message)) for _, message, _ in game.state.observations[seat][-2:]]
+            reasons = [reason for reason in told if reason]
+            raise InvalidAction(reasons[-1] if reasons else _NO_ACTION)
         return words
 
     def commit(self, actions: Mapping[int, str]) -> Sequence[float]:
@@ -295,6 +294,13 @@ class TextArenaGame(Game):
                 raise ValueError(f"the seats {lost!s:.60} cannot have forfeited")
             self._lose(lost)
         self.news.clear()
+
+
+def _reason(message: str) -> str:
+    """Return the reason in what TextArena says of an invalid move; empty if it says something else."""
+    _, marked, after = message.partition("Reason: ")
+    told, asked, _ = after.rpartition(" Please resubmit")
+    return " ".join(told.split())[:300] if marked and asked else ""
 
 
 def _errors(game: Any, seat: int) -> int:

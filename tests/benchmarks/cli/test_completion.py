@@ -44,7 +44,7 @@ def offered(script: Path, folder: Path, *words: str) -> set[str]:
 
 def test_bash_completes_commands_options_choices_and_files(script: Path, tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
-    assert offered(script, tmp_path, "le") == {"leaderboard"}
+    assert offered(script, tmp_path, "lead") == {"leaderboard"}
     assert offered(script, tmp_path, "") >= set(COMMANDS)
     assert offered(script, tmp_path, "train", "--rollout.gr") == {"--rollout.groups", "--rollout.group-size"}
     assert offered(script, tmp_path, "eval", "--schedule", "") == {"None", "lockstep", "continuous"}
