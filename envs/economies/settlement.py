@@ -140,6 +140,17 @@ class Settlement:
         offered = sum([1 for each in self._own(worker) if each.side == SELL and each.resource == resource != but])
         return self.held[worker][resource] - offered
 
+    def _funds(self, worker: int, resource: str) -> int:
+        """Return the whole coins that a worker does not bid for other resources."""
+        bids = [each.price for each in self._own(worker) if each.side == BUY and each.resource != resource]
+        return self.coins[worker] // HUNDRED - sum(bids)
+
+    def _covers(self, new: Order) -> bool:
+        """Return whether a worker has what an order offers, once it replaces the one for the same resource."""
+        if new.side == BUY:
+            return new.price <= self._funds(new.worker, new.resource)
+        return self._spare(new.worker, new.resource, but=new.resource) >= 1
+
     def _own(self, worker: int) -> list[Order]:
         return [order for order in self.orders if order.worker == worker]
 
@@ -149,8 +160,7 @@ class Settlement:
         if self.can_build(worker):
             found.append(BUILD)
         for resource in RESOURCES:
-            bids = [each.price for each in self._own(worker) if each.side == BUY and each.resource != resource]
-            most = min(self.coins[worker] // HUNDRED - sum(bids), LARGEST_PRICE)
+            most = min(self._funds(worker, resource), LARGEST_PRICE)
             found += [f"{BUY} {resource} {price}" for price in range(1, most + 1)]
             if self._spare(worker, resource, but=resource) >= 1:
                 found += [f"{SELL} {resource} {price}" for price in range(1, LARGEST_PRICE + 1)]
@@ -163,7 +173,8 @@ class Settlement:
 
         Args:
             worker: Who acts.
-            action: A legal action; a move to a cell where another worker stands does nothing.
+            action: An action that was legal when the step began. What the other worker has done since may prevent it:
+                a move to a cell that is taken and an order that is no longer covered do nothing.
             luck: In [0, 1); below the worker's bonus a gather brings two units.
         """
         if action in MOVES:
@@ -198,6 +209,8 @@ class Settlement:
 
     def _order(self, new: Order) -> list[tuple[tuple[int, ...], str]]:
         """Trade with an order that fits, at its price, or leave the order open in place of an earlier one."""
+        if not self._covers(new):
+            return [((new.worker,), f"You can no longer {new.side} {new.resource} for {new.price}.")]
         self.labour[new.worker] += LABOUR["order"]
         self.orders = [each for each in self.orders if (each.worker, each.resource) != (new.worker, new.resource)]
         for other in self.orders:

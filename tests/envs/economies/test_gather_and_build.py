@@ -83,6 +83,45 @@ def test_what_is_offered_cannot_be_used_or_offered_again() -> None:
     assert "buy stone 4" in found.allowed(0)
 
 
+@pytest.mark.parametrize(
+    ("owner", "resting", "taking", "coins"),
+    [(1, "buy wood 10", "sell wood 10", [1000, 0]), (0, "sell wood 2", "buy wood 5", [200, 800])],
+)
+def test_a_new_order_is_not_taken_after_what_covers_it_is_gone(
+    owner: int, resting: str, taking: str, coins: list[int]
+) -> None:
+    table = started(GatherAndBuild(**SHORT))
+    game: Any = table.game
+    game.grid.coins, game.grid.held[0]["wood"] = [0, 1000], 1
+    say(table, "0 0", *(["stay"] * 2 if owner else []))  # the other worker acts first in the second step from here
+    for answers in ([(owner, resting), (1 - owner, "stay")], [(owner, resting), (1 - owner, taking)]):
+        for seat, answer in sorted(answers):
+            assert table.answer(seat, answer).is_valid
+    assert game.grid.coins == coins and game.grid.held[1]["wood"] == 1 and game.grid.orders == []
+    side, resource, price = resting.split()
+    assert ((owner,), f"You can no longer {side} {resource} for {price}.") in table.log
+    assert game.grid.labour[owner] == 1
+    Table(GatherAndBuild(**SHORT)).restore(table.snapshot())
+
+
+def test_coins_and_goods_stay_at_least_zero_under_hostile_trade() -> None:
+    trades = refused = 0
+    for seed in range(8):
+        table, generator = started(GatherAndBuild(), seed), stream("hostile", seed)
+        game: Any = table.game
+        game.grid.coins = [int(each) for each in generator.integers(100, 1200, 2)]
+        game.grid.held = [{"wood": 1, "stone": 1} for _ in range(2)]
+        while table.pending:
+            seat = table.pending[0]
+            legal = table.views[seat].legal_actions
+            orders = [each for each in legal if each.split()[0] in ("buy", "sell")] or legal
+            say(table, orders[int(generator.integers(len(orders)))] if seat < 2 else "0 0")
+            game.grid._require_possible()
+        trades += game.trades
+        refused += sum("You can no longer" in line.text for line in table.log)
+    assert trades > 50 and refused > 5
+
+
 def test_taxes_are_shared_and_welfare_is_equality_times_mean_coins() -> None:
     table = started(GatherAndBuild(steps=5, tax_period=5))
     game: Any = table.game
