@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar
@@ -11,6 +12,7 @@ from turngym.envs.settings import worded
 from turngym.envs.tablegames.reading import read_decision, split_speech
 from turngym.envs.tablegames.two_seats import TwoSeats
 from turngym.options import OptionError, between
+from turngym.types import JSONValue
 
 LONGEST_TOLD = 20
 """The last round is told to the seats up to this one, as in GLEE."""
@@ -126,6 +128,42 @@ class AlternatingOffers(TwoSeats):
         """Return the seat's gain."""
         return self._earned[seat]
 
+    def _load_offers(self, state: JSONValue, most: int) -> None:
+        """Restore round, offer and result; what the seats gain from an agreement must be there already.
+
+        Args:
+            state: What ``state`` returned.
+            most: The largest offer.
+
+        Raises:
+            ValueError: No game can be in this state.
+        """
+        round_number, offer, agreed, is_over = (state[name] for name in ("round", "offer", "agreed", "is_over"))
+        if type(is_over) is not bool or type(round_number) is not int or not 1 <= round_number <= self.max_rounds:
+            raise ValueError(f"round {round_number!r:.80} and is_over {is_over!r:.80}")
+        amounts = [amount for amount in (offer, agreed) if amount is not None]
+        if any(type(each) is not int or not 0 <= each <= most or each % self.step for each in amounts):
+            raise ValueError(f"the offer {offer!r:.80} and the agreement {agreed!r:.80}")
+        self.round, self._offer, self._agreed, self._is_over = round_number, offer, agreed, is_over
+        if agreed is not None and (not is_over or offer is None or self._settled() != agreed):
+            raise ValueError(f"the agreement {agreed} after the offer {offer!r}")
+        self._load_earned(state["earned"])
+        if not any(all(map(math.isclose, self._earned, each)) for each in self._possible_gains()):
+            raise ValueError(f"the gains {self._earned}")
+
+    def _possible_gains(self) -> list[Sequence[float]]:
+        """Return what the seats can have earned by now: nothing, by the agreement, or by a forfeit."""
+        if self._agreed is not None:
+            return [self._gains()]
+        if not self._is_over:
+            return [(0.0, 0.0)]
+        found: list[Sequence[float]] = []
+        if self.forfeited:
+            lost = ((0,), (1,), self.everyone)
+            found = [[self._walkover(seat, seat not in each) for seat in self.everyone] for each in lost]
+        can_end = self.round == self.max_rounds or "leave" in self.answers.values()
+        return [*found, (0.0, 0.0)] if can_end and self._offer is None else found
+
     @abstractmethod
     def _question(self) -> str:
         """Return the question to the proposer, or to the seat that answers."""
@@ -141,3 +179,11 @@ class AlternatingOffers(TwoSeats):
     @abstractmethod
     def _agree(self) -> tuple[float, float]:
         """Record the agreement, tell what it is worth, and return both gains."""
+
+    @abstractmethod
+    def _settled(self) -> int:
+        """Return what is agreed if the offer is accepted."""
+
+    @abstractmethod
+    def _gains(self) -> tuple[float, float]:
+        """Return what the agreement brings the seats."""

@@ -95,9 +95,7 @@ class Bargaining(AlternatingOffers):
         picks = generator.integers(len(self._choices), size=2)
         given = options.get("discounts")
         found = _checked(given) if given is not None else tuple([self._choices[int(pick)] for pick in picks])
-        if len(found) != 2:
-            raise ConfigError(f"discounts of a game of {self.name} are two numbers in [0, 1], got {given!r}.")
-        self.discounts = (found[0], found[1])
+        self.discounts = _two(found)
         self._restart_offers()
         for seat in self.everyone:
             others = f", {self._other_name(seat)}'s is {self.discounts[1 - seat]:.12g}"
@@ -128,13 +126,20 @@ class Bargaining(AlternatingOffers):
         return f"{self.seats[self._proposer]} offers to keep {offer} and to give {self.pie - offer}."
 
     def _agree(self) -> tuple[float, float]:
-        assert self._offer is not None
-        self._agreed = self._offer if self._proposer == 0 else self.pie - self._offer
-        gains = utilities(self._agreed / self.pie, self.round, self.discounts)
+        self._agreed = self._settled()
+        gains = self._gains()
         shares = self._agreed, self.pie - self._agreed
         for seat in self.everyone:
             self.tell((seat,), f"You get {shares[seat]}, which is worth {gains[seat] * self.pie:.6g} in this round.")
         return gains
+
+    def _settled(self) -> int:
+        assert self._offer is not None
+        return self._offer if self._proposer == 0 else self.pie - self._offer
+
+    def _gains(self) -> tuple[float, float]:
+        assert self._agreed is not None
+        return utilities(self._agreed / self.pie, self.round, self.discounts)
 
     def _walkover(self, seat: int, is_winner: bool) -> float:
         return self.discounts[seat] ** (self.round - 1) if is_winner else 0.0  # the whole pie, or nothing
@@ -172,20 +177,30 @@ class Bargaining(AlternatingOffers):
         }
 
     def load(self, state: JSONValue) -> None:
-        """Restore what ``state`` returned."""
-        self.discounts = (state["discounts"][0], state["discounts"][1])
-        self.round, self._offer, self._agreed = state["round"], state["offer"], state["agreed"]
-        self._is_over = state["is_over"]
-        self._load_earned(state["earned"])
+        """Restore what ``state`` returned.
+
+        Raises:
+            ValueError: No game can be in this state.
+        """
+        self.discounts = _two(state["discounts"])
+        self._load_offers(state, self.pie)
 
     def swap_hidden(self, seat: int, generator: np.random.Generator) -> bool:
         """Draw another discount for the other seat, where the seat does not know it."""
         others = sorted({*self._choices} - {self.discounts[1 - seat]})
-        if self.complete_information or not others:
+        if self.complete_information or not others or self._is_over:
             return False
         found = others[int(generator.integers(len(others)))]
         self.discounts = (self.discounts[0], found) if seat == 0 else (found, self.discounts[1])
         return True
+
+
+def _two(discounts: object) -> tuple[float, float]:
+    """Return the discounts of both seats, or raise."""
+    found = _checked(discounts)
+    if len(found) != 2:
+        raise ConfigError(f"discounts of a game of bargaining are two numbers in [0, 1], got {discounts!r:.200}.")
+    return found[0], found[1]
 
 
 def _checked(discounts: object) -> tuple[float, ...]:

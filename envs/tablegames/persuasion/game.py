@@ -274,7 +274,11 @@ class Persuasion(TwoSeats):
         }
 
     def load(self, state: JSONValue) -> None:
-        """Restore what ``state`` returned."""
+        """Restore what ``state`` returned.
+
+        Raises:
+            ValueError: No game can be in this state.
+        """
         rounds = [Round(*each) for each in state["history"]]
         flags = [state["is_good"], *state["given"], *[flag for each in rounds for flag in each[1:]]]
         texts = [state["message"], *[each.message for each in rounds]]
@@ -283,8 +287,32 @@ class Persuasion(TwoSeats):
         self.prior = _number(state["prior"], "prior", 1)
         self.high_value = _number(state["high_value"], "high_value", self._high)
         self.history, self._is_good, self._message = rounds, state["is_good"], state["message"]
-        self._given, self._is_over = tuple(state["given"]), state["is_over"]
+        self._given, self._is_over = _qualities(state["given"], self.options.rounds), state["is_over"]
         self._load_earned(state["earned"])
+        self._require_possible()
+
+    def _require_possible(self) -> None:
+        """Refuse a number of rounds, messages and gains that no game has."""
+        count, most = len(self.history), self.options.rounds
+        is_ended = count == most or (self._is_over and bool(self.forfeited))
+        if type(self._is_over) is not bool or count > most or self._is_over != is_ended:
+            raise ValueError(f"{count} of {most} rounds, and is_over {self._is_over!r:.80}")
+        said = [each.message for each in self.history] + [self._message] * bool(self._message)
+        if (count == most and self._message) or not all(
+            each if self._is_text else each in ("yes", "no") for each in said
+        ):
+            raise ValueError(f"the message {self._message!r:.80}")
+        good, bad = (sum(each.is_sold and each.is_good == kind for each in self.history) for kind in (True, False))
+        worths = (self.high_value,) if self.options.seller_knows_values else (0.0, self._high)  # it may be drawn again
+        buyer = [good * (worth - 1) + bad * (self.options.low_value - 1) for worth in worths]
+        sums = [[float(good + bad)], buyer]
+        if self._is_over and self.forfeited:
+            sums = [
+                [each + self._walkover(seat, is_winner) for each in sums[seat] for is_winner in (True, False)]
+                for seat in self.everyone
+            ]
+        if not all(min(s) - 1e-6 <= own <= max(s) + 1e-6 for own, s in zip(self._earned, sums, strict=True)):
+            raise ValueError(f"the gains {self._earned}")
 
     def swap_hidden(self, seat: int, generator: np.random.Generator) -> bool:
         """Draw again what the seat does not know: worth, prior, and the quality of what the buyer has not read."""

@@ -148,12 +148,19 @@ class PriceNegotiation(AlternatingOffers):
         return f"{self.seats[self._proposer]} offers the price {offer}."
 
     def _agree(self) -> tuple[float, float]:
-        assert self._offer is not None
-        self._agreed = self._offer
-        gains = [gain(self._offer, self.values[seat], seat) for seat in self.everyone]
+        self._agreed = self._settled()
         for seat in self.everyone:
-            self.tell((seat,), f"You gain {gains[seat]}.")
-        return gains[0] / self.unit, gains[1] / self.unit
+            self.tell((seat,), f"You gain {gain(self._agreed, self.values[seat], seat)}.")
+        return self._gains()
+
+    def _settled(self) -> int:
+        assert self._offer is not None
+        return self._offer
+
+    def _gains(self) -> tuple[float, float]:
+        assert self._agreed is not None
+        first, second = (gain(self._agreed, self.values[seat], seat) / self.unit for seat in self.everyone)
+        return first, second
 
     def _walkover(self, seat: int, is_winner: bool) -> float:
         price = self.most if is_winner == (seat == SELLER) else 0
@@ -193,13 +200,15 @@ class PriceNegotiation(AlternatingOffers):
         }
 
     def load(self, state: JSONValue) -> None:
-        """Restore what ``state`` returned."""
+        """Restore what ``state`` returned.
+
+        Raises:
+            ValueError: No game can be in this state.
+        """
         if not _are_values(state["values"], self.most):
             raise ValueError(f"values must be two whole numbers in [0, {self.most}], got {state['values']!r:.80}")
         self.values = (state["values"][0], state["values"][1])
-        self.round, self._offer, self._agreed = state["round"], state["offer"], state["agreed"]
-        self._is_over = state["is_over"]
-        self._load_earned(state["earned"])
+        self._load_offers(state, self.most)
 
     def swap_hidden(self, seat: int, generator: np.random.Generator) -> bool:
         """Draw another value for the other seat, where the seat does not know it."""

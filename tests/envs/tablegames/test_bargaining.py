@@ -1,11 +1,14 @@
 """Bargaining: GLEE's formulas and vectors, backward induction against the whole tree, the game at a table."""
 
+import json
 from fractions import Fraction
 from functools import cache
+from typing import Any
 
 import pytest
 from table_play import match, say, started
 
+from turngym.envs.multiagent.table import Table
 from turngym.envs.tablegames.bargaining import rules as rules
 from turngym.envs.tablegames.bargaining.game import Bargaining
 from turngym.envs.tablegames.bargaining.players import SubgamePerfectPlayer
@@ -299,3 +302,33 @@ def test_discounts_are_drawn_from_the_choices() -> None:
     assert found == {(one, other) for one in DISCOUNTS for other in DISCOUNTS}
     with pytest.raises(ConfigError, match="two numbers"):
         started(game, options={"discounts": [0.9]})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"discounts": [2, "x"]},
+        {"discounts": [1.0]},
+        {"round": -5},
+        {"offer": 10**9},
+        {"is_over": 1},
+        {"is_over": True},
+        {"is_over": True, "agreed": 40},
+        {"earned": [1.0, 0.0]},
+    ],
+)
+def test_states_that_no_game_reaches_are_refused(change: dict[str, Any]) -> None:
+    game, other = Bargaining(max_rounds=2), Table(Bargaining(max_rounds=2))
+    table = started(game, options={"discounts": [0.9, 0.8]})
+    say(table, "keep 60", "reject", "keep 60")
+    content = json.loads(table.snapshot())
+    content["state"].update(change)
+    with pytest.raises(ConfigError, match="damaged snapshot"):
+        other.restore(json.dumps(content).encode())
+    for answer in ("accept", "reject"):
+        other.restore(table.snapshot())
+        say(other, answer)
+        Table(Bargaining(max_rounds=2)).restore(other.snapshot())
+    table.expire(0)
+    other.restore(table.snapshot())
+    assert other.winners() == (1,)

@@ -1,15 +1,18 @@
 """Persuasion: GLEE's measures, the seller's rates in exact expectation, what each seat sees."""
 
+import json
 from itertools import product
 from typing import Any
 
 import pytest
 from table_play import match, say, started
 
+from turngym.envs.multiagent.table import Table
 from turngym.envs.tablegames.persuasion import Persuasion
 from turngym.envs.tablegames.persuasion.players import NO_TEXT, YES_TEXT
 from turngym.envs.tablegames.persuasion.rules import commitment_rate, expected_gains, is_worth_it, recommends
 from turngym.errors import ConfigError
+from turngym.seeding import stream
 
 
 def test_the_vector_of_glee() -> None:
@@ -146,3 +149,34 @@ def test_options_out_of_range_are_refused(options: dict[str, Any], message: str)
 def test_facts_that_a_game_cannot_have_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
         started(Persuasion(), options=options)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"is_over": 0},
+        {"is_over": True},
+        {"history": [["yes", True, True]] * 2},
+        {"history": [["yes", True, True]] * 3},
+        {"history": [["maybe", True, True]]},
+        {"message": "maybe"},
+        {"given": [True] * 3},
+        {"earned": [2.0, 1.0]},
+        {"earned": [1.0, 7.0]},
+        {"earned": [1.0, float("nan")]},
+    ],
+)
+def test_states_that_no_game_reaches_are_refused(change: dict[str, Any]) -> None:
+    table, other = Table(Persuasion(rounds=2)), Table(Persuasion(rounds=2))
+    table.reset(stream("game"), {"high_value": 2, "qualities": [True]})
+    say(table, "yes", "yes", "yes")
+    content = json.loads(table.snapshot())
+    content["state"].update(change)
+    with pytest.raises(ConfigError, match="damaged snapshot"):
+        other.restore(json.dumps(content).encode())
+    other.restore(table.snapshot())
+    other.expire(1)
+    say(table, "no")
+    for each in (table, other):
+        Table(Persuasion(rounds=2)).restore(each.snapshot())
+        assert each.is_over

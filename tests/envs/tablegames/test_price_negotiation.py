@@ -1,12 +1,15 @@
 """Price negotiation: GLEE's vectors, perfect play against the whole tree, the game at a table."""
 
+import json
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import pytest
 from table_play import match, say, started
 
 from turngym.envs.multiagent.game import InvalidAction
+from turngym.envs.multiagent.table import Table
 from turngym.envs.tablegames.price_negotiation import PriceNegotiation, rules
 from turngym.errors import ConfigError
 
@@ -133,3 +136,31 @@ def test_options_out_of_range_are_refused(options: dict[str, object], message: s
 def test_values_that_are_no_two_prices_are_refused(values: object) -> None:
     with pytest.raises(ConfigError, match=r"two whole numbers in \[0, 200\]"):
         started(PriceNegotiation(), options={"values": values})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *[{"round": each} for each in (-5, 0, 11, 10**9, True, "x")],
+        *[{"offer": each} for each in (-3, 10**9, 1.5, True, "90")],
+        {"agreed": [1]},
+        {"agreed": 90},
+        {"is_over": "no"},
+        {"is_over": True, "agreed": 90},
+        {"is_over": True, "agreed": 90, "earned": [float("nan"), 0.3]},
+        {"earned": [0.1, 0.3]},
+    ],
+)
+def test_states_that_no_game_reaches_are_refused(change: dict[str, Any]) -> None:
+    table, other = started(PriceNegotiation(), options={"values": [80, 120]}), Table(PriceNegotiation())
+    say(table, "price 100", "reject", "price 90")
+    content = json.loads(table.snapshot())
+    content["state"].update(change)
+    with pytest.raises(ConfigError, match="damaged snapshot"):
+        other.restore(json.dumps(content).encode())
+    with pytest.raises(ValueError, match=r"the |round"):
+        PriceNegotiation().load(content["state"])
+    for answer in ("accept", "leave"):
+        other.restore(table.snapshot())
+        say(other, answer)
+        Table(PriceNegotiation()).restore(other.snapshot())
