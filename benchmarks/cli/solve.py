@@ -18,7 +18,7 @@ from turngym.envs.multiagent.registration import make_game
 from turngym.envs.vector.slots.boundary import closing_quietly
 from turngym.errors import ConfigError, missing_extra
 from turngym.terminal.console import Console
-from turngym.terminal.interrupted import INTERRUPTED
+from turngym.terminal.interrupted import INTERRUPTED, stop_signals
 from turngym.terminal.output import print_json
 
 USES_OWN_MODULES = True
@@ -29,7 +29,7 @@ class Arguments:
     """Solve a small game and print how exploitable the policy is.
 
     The game is enumerated through its own rules; it needs anchors with perfect recall and few outcomes of chance. An
-    interrupted command reports and writes the policy so far.
+    interrupted command (Ctrl-C or SIGTERM) finishes its iteration, reports, and writes the policy so far.
 
     Args:
         game: Id of the game, `module:Class` or `path/to/file.py:Class`.
@@ -66,9 +66,9 @@ def main(argv: Sequence[str]) -> int:
         raise ConfigError(f"{arguments.out} exists already: pass another file as --out.")
     with closing_quietly(make_game(arguments.game, **key_values(arguments.option, "--option"))) as game:
         tree = game_tree(game)
-    solver, done = _solver(arguments, tree), 0
-    with suppress(KeyboardInterrupt):
-        while done < arguments.iterations:
+    solver, done, stops = _solver(arguments, tree), 0, list[bool]()
+    with suppress(KeyboardInterrupt), stop_signals(lambda: stops.append(True)):
+        while done < arguments.iterations and not stops:
             solver.step()
             done += 1
     policy = solver.average()

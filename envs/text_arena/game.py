@@ -46,6 +46,22 @@ class TextArenaGame(Game):
 
     Games that need another version of Python, word lists that are not on this machine, or a judge behind a server are
     refused, and so are games for one player, which ``turngym/TextArena-v0`` plays.
+
+    Three seats: ``turngym tournament turngym/TextArenaGame-v0 --option rules=ThreePlayerTicTacToe-v0 --option seats=3
+    --players random,first_legal --blocks 1``. Where a game lists no actions, the players ``random`` and ``first_legal``
+    answer with a sentence and forfeit at once, unless it takes any text: use models or a custom player there.
+
+    Names below are ids of textarena 0.7.4 without their ``-v0``, with Python 3.11, no word lists, and two players
+    unless a number is given. Actions are listed from the first turn on in Crusade, KuhnPoker, Othello, PigDice,
+    SimpleTak, SpiteAndMalice, Stratego, ThreePlayerTicTacToe (3), TicTacToe and WildTicTacToe.
+
+    No actions are listed in the first turn of Alquerque, Battleship, Breakthrough, Briscola (2 to 4),
+    CharacterConclave (3 to 15), Chopsticks, ColonelBlotto, ConnectFour, GameOfPureStrategy, GermanWhist, Golf (2 to 4),
+    HighSociety, IndianPoker, IteratedMatchingPennies, IteratedPrisonersDilemma, IteratedRockPaperScissors,
+    IteratedTwoThirdsAverage, IteratedUltimatumGame, LiarsDice (2 to 15), LinesOfAction, MarketEntryGame (2 to 15),
+    MemoryGame, NewRecruit, Nim, Poker (2 to 15), PublicGoodsGame (2 to 15), QuantumTicTacToe, SantoriniBaseFixed (2 or
+    3), SecretMafia (6 to 15), SettlersOfCatan (4), SimpleBlindAuction, SimpleNegotiation, Snake (2 to 9), Surround (2
+    to 9), Taboo (4), Tak, ThreePlayerGOPS (3), ThreePlayerIPD (3), TruthAndDeception, TwoDollar and UltimateTicTacToe.
     """
 
     class Options(BaseOptions):

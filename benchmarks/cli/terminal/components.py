@@ -139,7 +139,7 @@ def players() -> list[Row]:
             for name, place in game_class(game).players.items():
                 owners.setdefault(name, {})[game] = place
     own = [
-        _row(name, f"{_about_player(places)} Plays {', '.join(places)}.".strip(), "", (), next(iter(places.values())))
+        _row(name, _about_player(places), "", (), next(iter(places.values())))
         for name, places in owners.items()
         if name not in PLAYERS
     ]
@@ -147,10 +147,15 @@ def players() -> list[Row]:
 
 
 def _about_player(places: Mapping[str, str]) -> str:
-    """Return what a player does; nothing where players of different games share its name."""
-    place, *others = dict.fromkeys(places.values())
-    module, _, attribute = place.partition(":")
-    return "" if others else _summary(getattr(importlib.import_module(module), attribute))
+    """Return what each of the players with a name does and plays."""
+    games: dict[str, list[str]] = {}
+    for game, place in places.items():
+        games.setdefault(place, []).append(game)
+    shown = []
+    for place, played in games.items():
+        module, _, attribute = place.partition(":")
+        shown.append(f"{_summary(getattr(importlib.import_module(module), attribute))} Plays {', '.join(played)}.")
+    return " ".join(shown)
 
 
 def reward_models() -> list[Row]:

@@ -168,3 +168,4 @@ def test_players_begin_every_game_with_a_generator_of_seed_and_seat() -> None:
 def test_players_of_single_games_are_listed() -> None:
     found = {row["name"]: row["summary"] for row in listed_players()}
     assert "Werewolf" in found["rule_based"] and {"random", "first_legal", "tit_for_tat"} <= found.keys()
+    assert all(each in found["honest"] for each in ("LeducPoker", "Raises with", "Persuasion", "Recommends exactly"))

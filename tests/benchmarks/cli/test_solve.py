@@ -1,6 +1,7 @@
 """``turngym solve``: results, the file, and wrong arguments."""
 
 import json
+import signal
 import sys
 from pathlib import Path
 
@@ -55,17 +56,20 @@ def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
         main([KUHN, "--solver", "deep"])
 
 
-def test_an_interrupted_command_writes_the_policy_so_far(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_command_writes_the_policy_so_far(
+    number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Interrupted(CFR):
         def step(self) -> None:
             if self.iteration == 3:
-                raise KeyboardInterrupt
+                signal.raise_signal(number)
             super().step()
 
     monkeypatch.setattr(solve, "make_solver", lambda name, tree, seed: Interrupted(tree))
     file = tmp_path / "policy.json"
     assert main([KUHN, "--out", str(file)]) == 130
-    assert json.loads(file.read_text())["about"]["iterations"] == 3
+    assert json.loads(file.read_text())["about"]["iterations"] == 4
 
 
 @pytest.mark.parametrize(
