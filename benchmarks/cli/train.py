@@ -20,7 +20,7 @@ from turngym.benchmarks.cli.options.sources import with_source
 from turngym.benchmarks.cli.options.training_options import default_arguments, named_options
 from turngym.benchmarks.cli.options.training_words import last_given, training_packages, with_config, with_folder
 from turngym.benchmarks.cli.options.usage import read_words
-from turngym.envs.multiagent.registration import GAMES, is_game
+from turngym.envs.multiagent.registration import GAMES, is_game, require_no_seat
 from turngym.errors import ConfigError, RunStopped, TurngymError
 from turngym.imports import collection_paused
 from turngym.terminal.interrupted import INTERRUPTED, acknowledged
@@ -157,6 +157,8 @@ def parse_train(argv: Sequence[str]) -> tuple[TrainConfig, Path, bool]:
     config, run_dir = _parsed(words, with_preset(start, *_choice(words)))
     for env in config.envs or (config.env,):
         if not is_game(env):
+            if last_given(words, "game") is not None:
+                require_no_seat(env)
             require_text_env(find_env(env, GAMES))
     return config, run_dir or default_run_dir(config), False
 

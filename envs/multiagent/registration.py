@@ -58,6 +58,16 @@ def is_game(name: str) -> bool:
     return isinstance(kind, type) and issubclass(kind, Game)
 
 
+def require_no_seat(name: str) -> None:
+    """Refuse the id of an environment that is one seat of a game where a game is asked for.
+
+    Raises:
+        UnknownName: It is one.
+    """
+    if whole := next((each for each in GAMES if seat_id(each) == name), ""):
+        raise UnknownName(f"no game named {name!r}. It is one seat of {whole}: take {whole}.")
+
+
 def make_game(game_id: str, **options: Any) -> Game:
     """Return the rules of a game, ready for a table.
 
@@ -71,9 +81,8 @@ def make_game(game_id: str, **options: Any) -> Game:
     """
     spec = GAMES.get(game_id)
     if spec is None and ":" not in game_id:
-        whole = next((each for each in GAMES if seat_id(each) == game_id), "")
-        hint = f"It is one seat of {whole}: take {whole}." if whole else nearest(game_id, GAMES)
-        raise UnknownName(f"no game named {game_id!r}. {hint}")
+        require_no_seat(game_id)
+        raise UnknownName(f"no game named {game_id!r}. {nearest(game_id, GAMES)}")
     entry_point, defaults = (game_id, {}) if spec is None else (spec.entry_point, spec.kwargs)
     make: Callable[..., Game] = class_at(entry_point, Game)  # type: ignore[type-abstract]  # the base of it
     return make(**{**defaults, **options})

@@ -245,6 +245,10 @@ def test_the_command_line_takes_a_game() -> None:
     assert TrainConfig.from_json(json.loads(json.dumps(config.as_json()))) == config
     with pytest.raises(UnknownName, match=r"Did you mean 'turngym/KuhnPoker-v0'\?"):
         parse_train(["--game", "turngym/KuhnPokr-v0"])
+    seat = "turngym/KuhnPokerSeat-v0"
+    with pytest.raises(UnknownName, match=r"It is one seat of turngym/KuhnPoker-v0: take turngym/KuhnPoker-v0\."):
+        parse_train(["--game", seat])
+    assert parse_train(["--env", seat])[0].env == seat
 
 
 def test_chances_are_the_frequencies_with_which_a_model_plays() -> None:
