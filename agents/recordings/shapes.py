@@ -11,7 +11,9 @@ from turngym.storage.bounded import LARGEST
 Kinds = Mapping[str, "type | tuple[type, ...]"]
 """Key -> type or types of its value."""
 NUMBER = (int, float)
-_COUNTS = frozenset({"tokens_in", "tokens_out", "calls", "retries", "lost", "unmetered", "illegal", "tokens_cached"})
+_COUNTS = frozenset(
+    {"tokens_in", "tokens_out", "calls", "retries", "lost", "unmetered", "shortened", "illegal", "tokens_cached"}
+)
 _PLAYED = frozenset({"answers", "parse_failures", "defaults", "faults"})
 _AMOUNTS = frozenset({"latency", "cost"})
 
@@ -47,6 +49,11 @@ def is_kind(value: Any, kind: type | tuple[type, ...]) -> bool:
     if isinstance(value, bool):
         return kind is bool
     return isinstance(value, kind) and not (isinstance(value, float) and not abs(value) < LARGEST)
+
+
+def are_texts(value: Any) -> bool:
+    """Return whether a value is a list of texts."""
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
 def usage_problem(told: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from turngym.agents.recordings.shapes import NUMBER, Kinds, MalformedData, is_kind, shape, usage_problem
+from turngym.agents.recordings.shapes import NUMBER, Kinds, MalformedData, are_texts, is_kind, shape, usage_problem
 from turngym.columns import LONGEST_NAME
 from turngym.errors import ConfigError
 from turngym.storage.bounded import MOST_EPISODES, read_json, read_lines
@@ -335,5 +335,7 @@ def _transcript_problems(row: Any, place: str) -> Iterator[MalformedData]:
         notes = turn.get("notes", []) if isinstance(turn, dict) else []
         if not isinstance(notes, list) or any(list(shape(note, _NOTE, "")) for note in notes):
             yield MalformedData(f"{place}, turn {number}", "notes must have a purpose and a text each")
+        if isinstance(turn, dict) and not are_texts(turn.get("images", [])):
+            yield MalformedData(f"{place}, turn {number}", "images must be a list of texts")
         if isinstance(turn, dict) and "observation" not in turn:
             yield MalformedData(f"{place}, turn {number}", "it has no 'observation'")

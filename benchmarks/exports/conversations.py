@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any, TypeAlias
 
 from turngym.agents.prompt_text import PromptConfig, system_text
+from turngym.agents.recordings.shapes import are_texts
 from turngym.agents.recordings.submission import key_of, load_submission
 from turngym.benchmarks.exports.source import Content, Source, plain, shown
 from turngym.errors import ConfigError
@@ -89,7 +90,9 @@ def _conversation(
     prompt, named = settings.get("prompt") or {}, str(settings.get("format"))
     sentence = FORMATS[named].sentence if prompt and named in FORMATS else _answer_format(turns)
     rules = system_text(PromptConfig.build("the prompt", prompt), plain(transcript.get("instructions") or ""), sentence)
-    images = [[plain(each) for each in turn.get("images") or ()] for turn in turns]
+    images = [turn.get("images", []) for turn in turns]
+    if not all(map(are_texts, images)):
+        raise ConfigError(f"the episode {plain(id)} is damaged: images of a turn must be a list of texts.")
     messages = [{"role": "system", "content": rules}] if rules else []
     for turn in turns:
         messages.append({"role": "user", "content": shown(turn["observation"])})

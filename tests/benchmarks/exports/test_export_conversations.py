@@ -130,6 +130,23 @@ def test_prompts_that_differ_in_an_image_alone_make_no_pair(tmp_path: Path) -> N
     assert [pair[name][0]["content"] for name in ("chosen", "rejected")] == ["left", "up"]
 
 
+@pytest.mark.parametrize("images", [5, True, "abc", {"a": 1}, [["a"]], None])
+def test_damaged_images_are_refused(images: object, folder: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    rows = rows_of(copy / "transcripts.jsonl")
+    rows[0]["turns"][0]["images"] = images
+    (copy / "transcripts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(ConfigError, match="line 1, turn 1: images must be a list of texts"):
+        export(copy, "preference", tmp_path / "pairs.jsonl")
+    run = tmp_path / "run"
+    (run / "samples").mkdir(parents=True)
+    sample = {**rows_of(folder / "episodes.jsonl")[0], "turns": rows[0]["turns"]}
+    (run / "samples" / "0.jsonl").write_text(json.dumps(sample) + "\n")
+    with pytest.raises(ConfigError, match="the episode 0:0 is damaged: images"):
+        export(run, "preference", tmp_path / "pairs.jsonl")
+
+
 def test_a_folder_without_a_pair_says_how_to_get_some(tmp_path: Path) -> None:
     kept(RunFolder(tmp_path / "run"), (1, ["left"], 0.5), (1, ["right"], 0.5), (2, ["left"], 1.0))
     with pytest.raises(ConfigError, match=r"run has no pair.*--repeats 8"):
