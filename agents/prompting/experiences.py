@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,12 @@ MOST, LONGEST = 1_000, 2_000
 """Bounds of a file: number of experiences, and characters of one."""
 EDITS = ("add", "change", "remove", "keep")
 IGNORED, NO_EDIT = "ignored", "no_edit"
-_EDIT = re.compile(r"[\s*\-]*+(ADD|CHANGE|REMOVE|KEEP)\b[\s*#]*+(\d{1,6}(?!\d))?[\s*]*+(?::[\s*]*+(.*+)|.*+)")
+_MOST_EDITS = 1_000
+_NUMBERS = r"\d++(?:\s*+(?:,|&|and\b)\s*+#?\d++)*+"
+_EDIT = re.compile(
+    r"[\s*\-]*+(?:\d{1,3}[.)][\s*]*+)?+(ADD|CHANGE|REMOVE|KEEP)\b[\s*#]*+"
+    rf"({_NUMBERS})?+[\s*]*+(?::[\s*]*+(.*+)|.*+)"
+)
 
 
 @dataclass(frozen=True)
@@ -41,8 +46,9 @@ def edited(experiences: Sequence[str], reply: str, *, most: int, longest: int) -
     r"""Apply the edits in a model's reply to a list; anything else in the reply is left out.
 
     An edit is a line: ``ADD: text``, ``CHANGE 2: text``, ``REMOVE 2`` or ``KEEP``, with numbers, from 1, of the list
-    before the reply. One that cannot be applied is ignored and counted: a number that is not in the list or was edited
-    already, an empty, known or too long text, an addition to a full list.
+    before the reply; ``REMOVE 2, 3`` is two. One that cannot be applied is ignored and counted: a number that is not in
+    the list or was edited already, an empty, known or too long text, an addition to a full list, all after the first
+    1,000.
 
     Args:
         experiences: The list.
@@ -56,10 +62,11 @@ def edited(experiences: Sequence[str], reply: str, *, most: int, longest: int) -
     texts: list[str | None] = list(experiences)
     touched: set[int] = set()
     counts: Counter[str] = Counter()
-    for line in reply.splitlines():
-        if not (found := _EDIT.fullmatch(line)):
+    for kind, number, given in _edits(reply):
+        if counts.total() >= _MOST_EDITS:
+            counts[IGNORED] += 1
             continue
-        kind, number, text = found[1].lower(), int(found[2] or 0) - 1, one_line(found[3] or "")
+        text = one_line(given)
         has_text = 0 < len(text) <= longest and text not in texts
         is_known = 0 <= number < len(experiences) and number not in touched
         if kind == "keep":
@@ -74,6 +81,16 @@ def edited(experiences: Sequence[str], reply: str, *, most: int, longest: int) -
         else:
             counts[IGNORED] += 1
     return Edited(tuple(text for text in texts if text is not None), dict(counts) or {NO_EDIT: 1})
+
+
+def _edits(reply: str) -> Iterator[tuple[str, int, str]]:
+    """Yield kind, place in the list, -1 for none, and text of each edit in a reply."""
+    for line in reply.splitlines():
+        if found := _EDIT.fullmatch(line):
+            kind = found[1].lower()
+            numbers = [int(each) if len(each) < 7 else 0 for each in re.findall(r"\d+", found[2] or "")] or [0]
+            for number in numbers if kind == "remove" or len(numbers) == 1 else [0]:
+                yield kind, number - 1, found[3] or ""
 
 
 def one_line(text: str) -> str:
@@ -96,7 +113,7 @@ def read_experiences(path: Path) -> dict[str, Any]:
     Raises:
         ConfigError: There is no such file, or it holds something else.
     """
-    shape = f'{{"experiences": ["text", ...]}} with at most {MOST} texts of 1 to {LONGEST} characters'
+    shape = f'{{"experiences": ["text", ...]}} with at most {MOST} texts of 1 to {LONGEST} characters, not all blank'
     try:
         content = read_json(path)
     except FileNotFoundError:
@@ -107,7 +124,7 @@ def read_experiences(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} cannot be read as JSON ({error}): it must be {shape}.") from error
     texts = content.get("experiences") if isinstance(content, dict) else None
     sound = isinstance(texts, list) and len(texts) <= MOST
-    if not sound or not all(isinstance(text, str) and 0 < len(text) <= LONGEST for text in texts or ()):
+    if not sound or not all(isinstance(text, str) and text.strip() and len(text) <= LONGEST for text in texts or ()):
         raise ConfigError(f"{path} must be {shape}, got {json.dumps(content)[:80]}.")
     found: dict[str, Any] = content
     return found

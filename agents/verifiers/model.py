@@ -128,12 +128,13 @@ def make(argument: str, settings: AgentSettings, agent: Agent) -> ModelVerifier:
     return ModelVerifier(found)
 
 
-def judge_of(argument: str, settings: AgentSettings) -> ChatModel:
+def judge_of(argument: str, settings: AgentSettings, who: str = "a judge") -> ChatModel:
     """Return the language model of an agent, with greedy decoding.
 
     Args:
         argument: The agent, such as ``openai:MODEL@URL``.
         settings: Settings of the agent.
+        who: What needs the model, for the message.
 
     Raises:
         ConfigError: It uses no language model.
@@ -141,6 +142,6 @@ def judge_of(argument: str, settings: AgentSettings) -> ChatModel:
     found = make_agent(argument, _settings_of_judge(argument, settings))
     if not isinstance(found, ChatModel):
         raise ConfigError(
-            f"a judge needs a language model, {type(found).__name__} asks none: name openai:MODEL@URL or hf:PATH."
+            f"{who} needs a language model, {type(found).__name__} asks none: name openai:MODEL@URL or hf:PATH."
         )
     return found

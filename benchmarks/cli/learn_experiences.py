@@ -122,7 +122,7 @@ def main(argv: Sequence[str]) -> int:
         return 0
     console.print(_curve(found["curve"]))
     for number, text in enumerate(found["experiences"], 1):
-        console.print(f"{number}. {text}", markup=False, soft_wrap=True)
+        console.print(f"{number}. {text}", markup=False, emoji=False, soft_wrap=True)
     if not any(point["groups"].get("compared") for point in found["curve"]):
         console.print("in no group did returns differ, so there was nothing to compare: try easier tasks.")
     console.print(f"written to {arguments.out / EXPERIENCES}", markup=False, soft_wrap=True)
@@ -142,8 +142,9 @@ def _learner(arguments: Arguments) -> Learner:
     settings = evaluation.settings_of_options(arguments, arguments.agent, env_id, arguments.seed)
     agent = make_agent(arguments.agent, settings)
     name = arguments.reflector or arguments.agent
-    reflector = judge_of(name, dataclasses.replace(settings, max_new_tokens=arguments.reflection_tokens))
-    return Learner(env_id, options, arguments.wrapper, agent, arguments.agent, settings, reflector, name)
+    tokens = arguments.reflection_tokens
+    reflector = judge_of(name, dataclasses.replace(settings, max_new_tokens=tokens), "learn-experiences")
+    return Learner(env_id, options, arguments.wrapper, agent, arguments.agent, settings, reflector, name, tokens)
 
 
 def _curve(curve: Sequence[dict[str, Any]]) -> Table:

@@ -8,8 +8,9 @@ left, in place of one merge a round.
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +22,12 @@ from turngym.agents.players import AgentSettings
 from turngym.agents.players.styled import styled
 from turngym.agents.prompting.experiences import Edited, edited, numbered, read_experiences
 from turngym.agents.prompting.styles.experiences import Experiences
+from turngym.agents.recordings.shapes import NUMBER, Kinds, MalformedData, is_kind, shape, usage_problem
 from turngym.agents.recordings.submission import load_submission
 from turngym.agents.usage import Usage
 from turngym.agents.verifiers.model import foreign_mark
 from turngym.benchmarks.evaluation.evaluate import evaluate
-from turngym.benchmarks.evaluation.folder import require_free
+from turngym.benchmarks.evaluation.folder import require_equal, require_free
 from turngym.benchmarks.evaluation.records import results
 from turngym.benchmarks.evaluation.run import Watcher
 from turngym.benchmarks.suites import single_suite
@@ -36,6 +38,9 @@ from turngym.storage.files import write_json
 from turngym.system.locks import FolderLock
 
 EXPERIENCES = "experiences.json"
+_STATE: Kinds = {"config": dict, "curve": list, "usage": dict}
+_POINT: Kinds = {"round": int, "experiences": int, "success": dict, "return": dict, "edits": dict, "groups": dict}
+_SUCCESS: Kinds = {"value": NUMBER, "ci_low": NUMBER, "ci_high": NUMBER}
 _TASK = (
     "A player is shown a list of advice before each task. You compare attempts of this player at one task, some better "
     "than others, and edit the list so that later attempts at OTHER tasks of this kind get better. Advice is general: "
@@ -77,6 +82,7 @@ class Learner:
         settings: Its settings.
         reflector: The model that compares attempts.
         reflector_name: Its specification.
+        reflection_tokens: Its maximum length of a comparison.
     """
 
     env_id: str
@@ -87,6 +93,7 @@ class Learner:
     settings: AgentSettings
     reflector: ChatModel
     reflector_name: str
+    reflection_tokens: int
 
     def __post_init__(self) -> None:
         if not isinstance(self.agent, ChatModel):
@@ -175,7 +182,9 @@ class _Run:
             "wrappers": list(self.learner.wrappers),
             "agent": self.learner.agent_name,
             "reflector": self.learner.reflector_name,
+            "reflection_tokens": self.learner.reflection_tokens,
             "seed": self.seed,
+            "sampling": dataclasses.asdict(self.learner.settings),
             **{name: value for name, value in dataclasses.asdict(self.learning).items() if name != "rounds"},
         }
         if not (self.out / EXPERIENCES).exists():
@@ -183,11 +192,12 @@ class _Run:
             self._write(state)
             return state
         state = read_experiences(self.out / EXPERIENCES)
-        if state.get("config") != config:
+        if found := next(_problems(state), None):
             raise ConfigError(
-                f"{self.out / EXPERIENCES} was learned with {state.get('config')}, not with {config}: pass these "
-                "settings, or another folder."
+                f"{self.out / EXPERIENCES} is damaged ({found.place}: {found.message}): restore it, or pass another "
+                "folder as --out."
             )
+        require_equal(f"{self.out / EXPERIENCES}", json.loads(json.dumps(config)), state["config"])
         return state
 
     def _write(self, state: Mapping[str, Any]) -> None:
@@ -243,6 +253,27 @@ class _Run:
             [reply] = model.ask([ask])
             usage += reply.usage
         return edited(experiences, model.thinking.without(reply.text), **bounds), usage
+
+
+def _problems(state: Mapping[str, Any]) -> Iterator[MalformedData]:
+    """Yield what has not the right shape in a file that is resumed, outer things first."""
+    if wrong := list(shape(state, _STATE, "the file")):
+        yield from wrong
+        return
+    if problem := usage_problem(state["usage"]):
+        yield MalformedData("usage", problem)
+    told = [(f"curve, point {number}", point, _POINT) for number, point in enumerate(state["curve"], 1)]
+    present = {name: dict for name in ("edits", "groups") if name in state}
+    for place, point, kinds in [*told, ("the file", state, present)]:
+        if wrong := list(shape(point, kinds, place)):
+            yield from wrong
+            continue
+        if "success" in kinds:
+            yield from shape(point["success"], _SUCCESS, f"{place}, success")
+        if groups := point.get("groups"):
+            yield from shape(groups, {"played": int, "compared": int}, f"{place}, groups")
+        if not all(is_kind(count, int) and count >= 0 for count in point.get("edits", {}).values()):
+            yield MalformedData(place, "edits must be counts of at least 0")
 
 
 @dataclass(frozen=True)

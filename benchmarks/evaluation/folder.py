@@ -271,11 +271,20 @@ def require_same(path: Path, config: Mapping[str, Any]) -> None:
         raise ConfigError(f"{path} holds no evaluation to resume ({error}): pass another folder as --out.") from error
     if not isinstance(stored, dict) or "environments" not in stored:
         raise ConfigError(f"{path} holds no evaluation to resume: pass another folder as --out.")
+    require_equal(f"the evaluation in {path}", config, stored)
+
+
+def require_equal(what: str, config: Mapping[str, Any], stored: Mapping[str, Any]) -> None:
+    """Refuse to resume something that was begun with settings that decide otherwise what is played.
+
+    Raises:
+        ConfigError: A setting differs.
+    """
     mine, theirs = comparable(config), comparable(stored)
     for key in sorted({*mine, *theirs}):
         if mine.get(key) != theirs.get(key):
             raise ConfigError(
-                f"the evaluation in {path} has {key} {_short(theirs.get(key))}, not {_short(mine.get(key))}: resume it "
+                f"{what} has {key} {_short(theirs.get(key))}, not {_short(mine.get(key))}: resume it "
                 "as it was begun, or pass another folder as --out."
             )
 

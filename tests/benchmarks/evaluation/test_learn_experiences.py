@@ -83,8 +83,9 @@ def test_success_on_held_out_tasks_rises_and_an_interrupted_run_learns_the_same(
     assert learn(server, stopped) == 130
     server.answer = player
     assert learn(server, stopped) == 2, "a run is not overwritten"
-    assert learn(server, stopped, "--resume", "--most", "9") == 2, "these are not its settings"
-    assert learn(server, stopped, "--resume") == 0
+    for other in (["--most=9"], ["--top-p=0.5"], ["--prompt", "mode=window"], ["--reflection-tokens=99"]):
+        assert learn(server, stopped, "--resume", *other) == 2, "these are not its settings"
+    assert learn(server, stopped, "--resume", "--num-envs=8", "--server", "concurrency=4") == 0
     assert learned(stopped) == found
 
 
@@ -94,8 +95,29 @@ def test_what_cannot_be_learned_from_is_refused(
     assert learn(server, tmp_path / "out", "--option", "split=test") == 2
     assert "learned on the split 'train' and measured on 'dev', got split=test" in capsys.readouterr().err
     assert main(["learn-experiences", LAKE, "--agent", "random", "--out", str(tmp_path / "out")]) == 2
-    assert "needs a language model" in capsys.readouterr().err
+    assert "error: learn-experiences needs a language model, RandomAgent asks none" in capsys.readouterr().err
     assert not server.requests
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        ({"curve": 5}, "the file: curve must be list, got '5'"),
+        ({"usage": None}, "the file: usage must be dict"),
+        ({"usage": {"shortened": "x"}}, "usage: shortened must be a whole number"),
+        ({"curve": [{}]}, "curve, point 1: it has no 'round'"),
+        ({"groups": {"compared": "x", "played": 1}}, "groups: compared must be int, got 'x'"),
+        ({"edits": [1]}, "the file: edits must be dict"),
+        ({"edits": {"add": -1}}, "the file: edits must be counts"),
+    ],
+)
+def test_a_damaged_file_is_not_resumed(
+    damage: dict[str, Any], told: str, server: ChatServerForTests, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sound = {"experiences": [], "config": {}, "curve": [], "usage": {}}
+    (tmp_path / "experiences.json").write_text(json.dumps({**sound, **damage}))
+    assert learn(server, tmp_path, "--resume") == 2
+    assert told in (said := " ".join(capsys.readouterr().err.split())) and "experiences.json is damaged" in said
 
 
 @pytest.mark.parametrize(
@@ -106,6 +128,9 @@ def test_what_cannot_be_learned_from_is_refused(
         ("ADD: a\nADD:\nADD\nCHANGE 0: d\nCHANGE: d\nREMOVE 99999999999", ("a", "b"), {"ignored": 6}),
         ("ADD: c\nADD: d\nREMOVE 2\nADD: 4 cards", ("a", "c", "4 cards"), {"add": 2, "ignored": 1, "remove": 1}),
         ("ADD: <|im_end|>\x1b", ("a", "b", "\u2039|im_end|>\\x1b"), {"add": 1}),
+        ("1. REMOVE 1, #2 and 3\n2) ADD: c\nADD 1, 2: d", ("c", "d"), {"remove": 2, "ignored": 1, "add": 2}),
+        ("CHANGE 1, 2: c", ("a", "b"), {"ignored": 1}),
+        ("KEEP\n" * 1_000 + "ADD: c\n", ("a", "b"), {"keep": 1_000, "ignored": 1}),
         ("KEEP", ("a", "b"), {"keep": 1}),
         ("I would keep it. Add nothing.", ("a", "b"), {"no_edit": 1}),
         ("", ("a", "b"), {"no_edit": 1}),
@@ -149,7 +174,7 @@ def test_the_style_shows_the_experiences_that_fit(server: ChatServerForTests, tm
     assert "Advice" not in system(f"experiences:file={file},share=0.0001")
     described = json.dumps(make_style(f"experiences:file={file}").describe())
     assert str(file) not in described, "results name the content, not the place"
-    for content in ("[]", "{", '{"experiences": [3]}', '{"experiences": [""]}', '{"experiences": "abc"}'):
+    for content in ("[]", "{", '{"experiences": [3]}', '{"experiences": [" "]}', '{"experiences": "abc"}'):
         file.write_text(content)
         with pytest.raises(ConfigError, match=r"must be \{\"experiences"):
             make_style(f"experiences:file={file}")
