@@ -8,11 +8,13 @@ and then counts as a draw, and both are counted.
 from __future__ import annotations
 
 import time
+import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from turngym.agents.core import Decision, Request
 from turngym.agents.episodes.seat_player import PlayerFault, SeatPlayer, act_together
@@ -96,7 +98,9 @@ def play_matches(
 ) -> Iterator[dict[str, Any]]:
     """Play games side by side and yield the record of each as it ends.
 
-    Every agent is asked once a cycle for all its seats at all tables.
+    Every agent is asked once a cycle for all its seats at all tables. A call for several seats that raises without one
+    of them failing alone is of no seat: such calls depend on the number of tables, so no record holds them, and a
+    warning at the end counts them.
 
     Args:
         plan: Game to play.
@@ -110,7 +114,13 @@ def play_matches(
             over = hall.advance()
             yield from over
             if not over and not hall.is_busy:
-                return
+                break
+    for message, count in hall.problems.items():
+        warnings.warn(
+            f"calls for several seats at once that raised and succeeded when repeated or divided: {count}; {message}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 
 class _Hall:
@@ -129,6 +139,8 @@ class _Hall:
         self._tries: dict[str, int] = {}
         self._started: dict[str, str] = {}
         self._over: list[dict[str, Any]] = []
+        self.problems: Counter[str] = Counter()
+        """Message of an agent -> how many of its calls for several seats raised, without a seat to blame."""
 
     @property
     def is_busy(self) -> bool:
@@ -209,8 +221,10 @@ class _Hall:
             began = time.perf_counter()
             answers, problem = _answers([(player, request) for _, _, player, request in entries])
             seconds = time.perf_counter() - began
-            entries[0][0].retried(entries[0][1], problem)
-            for (game, seat, _, request), answer in zip(entries, answers, strict=True):
+            if problem is not None:
+                self.problems[f"{entries[0][0].match.players[entries[0][1]]}: {raised_text(problem)}"] += 1
+            for (game, seat, _, request), (answer, raised) in zip(entries, answers, strict=True):
+                game.retried(seat, raised)
                 if game not in self._live:  # its rules raised at an earlier answer of this batch
                     continue
                 if isinstance(answer, Exception):
@@ -223,24 +237,35 @@ def _asked_agents(game: LiveGame) -> list[tuple[int, SeatPlayer, Request]]:
     return list(game.asked_agents())
 
 
-def _answers(asked: Sequence[tuple[SeatPlayer, Request]]) -> tuple[list[Decision | Exception], Exception | None]:
+class _Answer(NamedTuple):
+    """A decision, or why there is none, and what the agent raised first when asked for this one alone."""
+
+    given: Decision | Exception
+    raised: Exception | None = None
+
+
+def _answers(asked: Sequence[tuple[SeatPlayer, Request]]) -> tuple[list[_Answer], Exception | None]:
     """Return an agent's decisions; where it raises twice, each request is tried alone and may fail alone.
 
-    The second value is what it raised, if all requests succeeded in the end.
+    The second value is what it raised for several requests, if it then raised for none of them alone.
     """
     problem: Exception | None = None
+    is_single = len(asked) == 1
     for _ in range(_TRIES):
         try:
-            return [_answer(each) for each in act_together(asked)], problem
+            found = [_answer(each) for each in act_together(asked)]
         except ServerDown:
             raise
         except Exception as error:  # user code: a tournament continues without the agent
             problem = error
+        else:
+            return [_Answer(each, problem if is_single else None) for each in found], None if is_single else problem
     assert problem is not None
-    if len(asked) == 1:
-        return [problem], None
-    answers = [answer for entry in asked for answer in _answers([entry])[0]]
-    return answers, None if any(isinstance(answer, Exception) for answer in answers) else problem
+    if is_single:
+        return [_Answer(problem)], None
+    answers = [_answers([entry])[0][0] for entry in asked]
+    is_of_a_seat = any(isinstance(answer.given, Exception) or answer.raised for answer in answers)
+    return answers, None if is_of_a_seat else problem
 
 
 def _answer(decision: Decision) -> Decision | Exception:

@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import tournament_games
@@ -150,8 +151,37 @@ def test_an_agent_that_fails_in_a_batch_fails_only_where_it_must(make_moody: Mak
 
 def test_an_agent_that_fails_now_and_then_is_asked_again(make_moody: MakeAgent) -> None:
     make_moody(every=2)
-    found, _ = play_tournament(against_random(), tables=3)
-    assert found["agent_errors"] == 0 < found["retried"] and "OSError: now and then" in found["first_retried"]
+    with pytest.warns(RuntimeWarning, match=r"when repeated or divided: \d+; model: OSError: now and then"):
+        found, _ = play_tournament(against_random(), tables=3)
+    assert found["agent_errors"] == 0
+
+
+@pytest.mark.filterwarnings("ignore:calls for several seats at once")
+@pytest.mark.parametrize("bad_seats", [[], [2]])
+def test_an_error_of_a_batch_is_booked_on_no_seat(make_moody: MakeAgent, bad_seats: list[int]) -> None:
+    """An agent that cannot answer for several seats at once, and one that in addition fails first at every request."""
+    played = []
+    for tables in (1, 1000):
+        model, seen = make_moody(bad_seats), set[int]()
+        decide = model.act
+
+        def act(requests: Sequence[Request], decide: Any = decide, seen: set[int] = seen) -> list[Decision]:
+            if len(requests) > 1:
+                raise ValueError("one at a time")
+            if requests[0].slot == 1 and requests[0].episode not in seen:
+                seen.add(requests[0].episode)
+                raise OSError("only once")
+            decided: list[Decision] = decide(requests)
+            return decided
+
+        model.act = act  # type: ignore[method-assign]
+        found, records = play_tournament(against_random(), tables=tables)
+        played.append(records)
+    assert same(*played)
+    for record in records:
+        assert record.get("retried", 0) == (record["seat_map"]["player_1"] == "model")
+        assert record["status"] == ("agent_error" if record["seat_map"]["player_2"] == "model" and bad_seats else "ok")
+    assert "model at seat 1: OSError: only once" in found["first_retried"]
 
 
 def test_a_seat_whose_prompt_does_not_fit_takes_its_default_action_and_is_counted_apart(make_moody: MakeAgent) -> None:
