@@ -66,6 +66,7 @@ def page(family: Family) -> str:
         env = _make(family)
         env.reset(seed=SEED)  # the rules of some games depend on the role that a seat has drawn
         parts += ["## Rules", "`env.instructions`, shown once per episode:", _fenced(env.instructions)]
+        parts += _roles(env)
         parts += ["## Actions", *_actions(env)]
         env.close()
     if words.rewards:
@@ -138,6 +139,21 @@ def _ids(family: Family) -> Iterator[str]:
         stands_for = f"`{options_text(spec)}`" if spec.kwargs else ""
         lines.append(f"| `{env_id}` | {stands_for} | {spec.summary} |")
     yield "\n".join(lines)
+
+
+def _roles(env: Any) -> Iterator[str]:
+    """Yield the names of a game's roles, and in which lines the rules of others differ from those shown."""
+    if not isinstance(env, SeatEnv):
+        return
+    views = {view.role: view for view in env.table.views if view.role}
+    if len(views) < 2:
+        return
+    yield f"Roles, for `--option role=NAME`: {', '.join(f'`{role}`' for role in views)}."
+    shown = env.instructions.splitlines()
+    for role, view in views.items():
+        if lines := [line for line in view.instructions.splitlines() if line not in (*shown, f"Your role: {role}.")]:
+            yield f"Lines that differ for `{role}`:"
+            yield _fenced("\n".join(lines))
 
 
 def _actions(env: Any) -> Iterator[str]:

@@ -66,6 +66,10 @@ class GatherAndBuild(Game):
     or keeps the rates. Metrics: mean coins, equality, welfare, mean utility gained and labour, houses, trades. The
     anchor is the map, the open orders, the rates, and what the seat has.
 
+    A game has 50 steps: a worker answers 50 times, the planner before the first step and in the middle. In 200 games
+    with ``greedy`` in all seats the planner succeeds in 97 % and a worker in 99 %, with ``random`` in all seats never.
+    More pairings: section Economies of ``benchmarks/results/README.md``.
+
     >>> game = GatherAndBuild(steps=10, tax_period=5)
     >>> game.begin(np.random.default_rng(0), {})
     >>> game.commit({2: "20 40"}), game.asked(), len(game.grid.board())

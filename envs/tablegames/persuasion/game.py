@@ -35,7 +35,8 @@ class Persuasion(TwoSeats):
     """A seller sees the quality of each product and recommends it or not; a buyer buys it or not.
 
     The reward of a sale is 1 for the seller, and the worth of the product minus 1, in prices, for the buyer. The score
-    is the mean over the rounds, GLEE's gain. The larger sum has won.
+    is the mean over the rounds, GLEE's gain. The larger sum has won, which compares a seller's number of sales with a
+    buyer's surplus: read the score of each role.
 
     A long-lived buyer reads the quality after every round. A myopic one stands for a new buyer in each round: it only
     reads how many products were sold, and how many of them were good.

@@ -31,6 +31,9 @@ class PriceNegotiation(AlternatingOffers):
     nothing, as it trades elsewhere at its own value. The gain is its reward and its score, and the larger one has won.
     Seats know the last round only if it is the twentieth or earlier.
 
+    Only 6 of the 16 pairs of default values have a surplus. A score of 0 is best where the buyer's value is not above
+    the seller's; success means more than the other, not a good deal.
+
     A seat that forfeits gets the worst price and the other seat the best one.
 
     >>> game = PriceNegotiation()
