@@ -108,6 +108,32 @@ def test_planners_infer_skills_and_reach_the_best_rates() -> None:
     assert likely_skills(Economy(2), [Seen((50, 50), (0, 10**6))]) == [10, 120]
 
 
+@pytest.mark.parametrize(
+    ("options", "rate", "fewest", "most"),
+    [
+        ({"welfare": "utilitarian"}, 50, 18, 20),
+        ({"welfare": "utilitarian", "utility": "log"}, 50, 20, 20),
+        ({"brackets": "flat"}, 80, 16, 20),
+        ({}, 80, 6, 14),
+    ],
+)
+def test_constant_rates_succeed_with_the_options_that_the_page_names(
+    options: dict[str, str], rate: int, fewest: int, most: int
+) -> None:
+    """In 300 games the shares are 97, 100, 90 and 51 %; the bounds are two standard errors of 20 games away."""
+    won, game = 0, Taxes(**options)
+    for seed in range(20):
+        game.begin(stream("constant", seed), {})
+        while game.asked():
+            if game.is_set:
+                hours = game.economy.best_hours(game.skills, game.rates)
+                game.commit({seat: str(hours[seat]) for seat in game.workers})
+            else:
+                game.commit({game.planner: " ".join([str(min(rate, each + 20)) for each in game.rates])})
+        won += game.planner in game.winners()
+    assert fewest <= won <= most
+
+
 def test_rewards_are_utilities_and_mean_welfare() -> None:
     table = started(Taxes(workers=2, periods=1), options={"skills": [40, 80]})
     rewards = say(table, "50 50", "50", "60")[-1]
