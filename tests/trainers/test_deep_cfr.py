@@ -1,10 +1,13 @@
 """Deep CFR: reservoirs, features, and the equilibrium of Kuhn poker."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from turngym.envs.multiagent import make_game
 from turngym.envs.multiagent.equilibria import evaluate_policy, game_tree
+from turngym.errors import ConfigError
 from turngym.trainers.equilibria import DeepCFR, Reservoir, game_features
 
 KUHN = game_tree(make_game("turngym/KuhnPoker-v0"))
@@ -58,3 +61,10 @@ def test_every_information_set_has_features_of_its_own(game: str) -> None:
     assert sorted(found.entries[found.legal > 0]) == list(range(tree.size))
     for number, each in enumerate(tree.sets):
         assert [found.actions[column] for column in found.columns[number]] == list(each.actions)
+
+
+def test_information_sets_with_the_same_words_are_refused() -> None:
+    first, second, *others = KUHN.sets
+    sets = first._replace(name="a b"), second._replace(seat=first.seat, name="a\n b"), *others
+    with pytest.raises(ConfigError, match=r"the same in 'a b' and 'a\\n b'"):
+        game_features(replace(KUHN, sets=sets))

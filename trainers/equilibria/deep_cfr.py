@@ -198,8 +198,8 @@ class DeepCFR:
         return entries
 
     def _network(self, inputs: int, outputs: int) -> nn.Module:
-        with torch.random.fork_rng():
-            torch.manual_seed(int(self._random.integers(2**31)))
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(int(self._random.integers(2**31)))
             layers = [nn.Linear(inputs, self.hidden), nn.ReLU(), nn.Linear(self.hidden, self.hidden), nn.ReLU()]
             return nn.Sequential(*layers, nn.Linear(self.hidden, outputs))
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from turngym.envs.multiagent.equilibria import GameTree
 from turngym.envs.multiagent.equilibria.tree import Floats, Ints
+from turngym.errors import ConfigError
 
 
 class Features(NamedTuple):
@@ -31,6 +32,10 @@ class Features(NamedTuple):
 def game_features(tree: GameTree) -> Features:
     """Return the features of a game's information sets, from the words of their names.
 
+    Raises:
+        ConfigError: Two names of a seat differ in spaces and line breaks alone, so that a network cannot tell their
+            sets apart.
+
     >>> from turngym.envs.multiagent import make_game
     >>> from turngym.envs.multiagent.equilibria import game_tree
     >>> found = game_features(game_tree(make_game("turngym/KuhnPoker-v0")))
@@ -38,6 +43,13 @@ def game_features(tree: GameTree) -> Features:
     ((12, 8), ('bet', 'call', 'check', 'fold'))
     """
     words = [[f"{each.seat}", *enumerate(each.name.split())] for each in tree.sets]
+    first: dict[tuple[Any, ...], str] = {}
+    for each, found in zip(tree.sets, words, strict=True):
+        if (other := first.setdefault(tuple(found), each.name)) != each.name:
+            raise ConfigError(
+                f"Deep CFR sees only the words of anchors, the same in {other!r:.200} and {each.name!r:.200}: let the "
+                "anchors of the game differ in a word, or take a solver with tables, such as cfr+."
+            )
     known = {word: index for index, word in enumerate(sorted({word for each in words for word in each}, key=str))}
     actions = tuple(sorted({action for each in tree.sets for action in each.actions}))
     inputs = np.zeros((len(words), len(known)))
