@@ -22,6 +22,7 @@ from turngym.terminal.interrupted import INTERRUPTED, stop_signals
 from turngym.terminal.output import print_json
 
 USES_OWN_MODULES = True
+_WALKS = 100
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Arguments:
             networks take the place of the tables (Deep CFR).
         iterations: Number of iterations.
         seed: Seed of the solvers that sample.
-        walks: Sampled walks per seat and iteration of deep.
+        walks: Sampled walks per seat and iteration of deep (default: 100); refused with another solver.
         option: Option of the game, such as faces=3.
         out: New JSON file for the policy; `tabular:FILE` plays it in tournaments and as an opponent.
         json: Print the results as JSON.
@@ -48,7 +49,7 @@ class Arguments:
     solver: Literal["cfr", "cfr+", "dcfr", "fictitious", "psro", "external", "outcome", "deep"] = "cfr+"
     iterations: int = 1000
     seed: int = 0
-    walks: int = 100
+    walks: int | None = None
     option: Pairs = ()
     out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
     json: bool = False
@@ -57,16 +58,19 @@ class Arguments:
 def main(argv: Sequence[str]) -> int:
     """Solve the game, print what was found, and write the policy."""
     arguments = parse(Arguments, argv, "solve")
-    if min(arguments.iterations, arguments.walks) < 1 or arguments.seed < 0:
+    walks = _WALKS if arguments.walks is None else arguments.walks
+    if min(arguments.iterations, walks) < 1 or arguments.seed < 0:
         raise ConfigError(
             f"--iterations and --walks must be at least 1 and --seed at least 0, got {arguments.iterations}, "
-            f"{arguments.walks} and {arguments.seed}."
+            f"{walks} and {arguments.seed}."
         )
+    if arguments.walks is not None and arguments.solver != "deep":
+        raise ConfigError(f"--walks is an option of --solver deep, got {arguments.solver}: leave it out.")
     if arguments.out is not None and arguments.out.exists():
         raise ConfigError(f"{arguments.out} exists already: pass another file as --out.")
     with closing_quietly(make_game(arguments.game, **key_values(arguments.option, "--option"))) as game:
         tree = game_tree(game)
-    solver, done, stops = _solver(arguments, tree), 0, list[bool]()
+    solver, done, stops = _solver(arguments, tree, walks), 0, list[bool]()
     with suppress(KeyboardInterrupt), stop_signals(lambda: stops.append(True)):
         while done < arguments.iterations and not stops:
             solver.step()
@@ -89,7 +93,7 @@ def main(argv: Sequence[str]) -> int:
     return 0 if done == arguments.iterations else INTERRUPTED
 
 
-def _solver(arguments: Arguments, tree: GameTree) -> Solver:
+def _solver(arguments: Arguments, tree: GameTree, walks: int) -> Solver:
     """Return the solver; the one with networks is a layer above the others and needs torch."""
     if arguments.solver != "deep":
         return make_solver(arguments.solver, tree, arguments.seed)
@@ -99,7 +103,7 @@ def _solver(arguments: Arguments, tree: GameTree) -> Solver:
         if error.name != "torch":
             raise
         raise missing_extra("--solver deep", "torch", "train") from error
-    return DeepCFR(tree, arguments.seed, arguments.walks)
+    return DeepCFR(tree, arguments.seed, walks)
 
 
 def _print(found: dict[str, Any], arguments: Arguments) -> None:

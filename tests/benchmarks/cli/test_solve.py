@@ -77,6 +77,7 @@ def test_an_interrupted_command_writes_the_policy_so_far(
     [
         (["--iterations", "0"], "--iterations and --walks must be at least 1"),
         (["--walks", "0"], "--iterations and --walks must be at least 1"),
+        (["--walks", "100"], r"--walks is an option of --solver deep, got cfr\+"),
         (["--option", "hands=2"], "perfect recall"),
         (["--option", "hnds=2"], "Did you mean 'hands'"),
     ],
