@@ -128,7 +128,7 @@ class TextArenaGame(Game):
                 self._game.reset(num_players=self.num_seats, seed=seed)
         except ConfigError as error:
             raise ConfigError(
-                f"{str(error).rstrip('.')}. It was to have {self.num_seats} seats (seats={self.num_seats}); "
+                f"{str(error).rstrip('.')}. The game was created with seats={self.num_seats}. "
                 "turngym/TextArena-v0 plays games for one player."
             ) from error
         self._first = list(self._heard())
@@ -194,10 +194,7 @@ class TextArenaGame(Game):
         Raises:
             InvalidAction: It calls the answer an invalid move, or cannot read it.
         """
-        words = text.strip()
-        if self._has_brackets and "[" not in words and "]" not in words:
-            words = f"[{words}]"
-        game = copy.deepcopy(self._game)
+        words, game = self._words(text), self._copied()
         before = _errors(game, seat)
         try:
             with copy.deepcopy(self._random).lent():
@@ -209,6 +206,16 @@ class TextArenaGame(Game):
             reasons = [reason for reason in told if reason]
             raise InvalidAction(reasons[-1] if reasons else _NO_ACTION)
         return words
+
+    def _words(self, text: str) -> str:
+        """Return an answer as TextArena gets it."""
+        words = text.strip()
+        return f"[{words}]" if self._has_brackets and "[" not in words and "]" not in words else words
+
+    def _copied(self) -> Any:
+        """Return a copy of the game with a flat copy of its log, which holds plain values and grows with every move."""
+        log = self._game.state.logs
+        return copy.deepcopy(self._game, {id(log): list(log)})
 
     def commit(self, actions: Mapping[int, str]) -> Sequence[float]:
         """Pass on the answer."""
@@ -300,9 +307,8 @@ class TextArenaGame(Game):
             raise ValueError("the state is damaged")
         self._start(seed)
         for text in moves:
-            if not self.asked() or not isinstance(text, str) or self.read(self.asked()[0], text) != text:
+            if not self.asked() or not isinstance(text, str) or self._words(text) != text or not self._replayed(text):
                 raise ValueError(f"the answer {text!r:.60} is not possible")
-            self._move(self.asked()[0], text)
         if state["seen"] != self._digest():
             raise ValueError("the answers led elsewhere: another version of TextArena, or damage")
         if lost:
@@ -310,6 +316,16 @@ class TextArenaGame(Game):
                 raise ValueError(f"the seats {lost!s:.60} cannot have forfeited")
             self._lose(lost)
         self.news.clear()
+
+    def _replayed(self, text: str) -> bool:
+        """Pass on an answer of a snapshot, and return whether TextArena takes it."""
+        (seat,) = self.asked()
+        before = _errors(self._game, seat)
+        try:
+            self._move(seat, text)
+        except _BREAKS:
+            return False
+        return _errors(self._game, seat) <= before
 
 
 def _reason(message: str) -> str:
