@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from turngym.agents.chat import Ask, ChatModel, Message
 from turngym.agents.chat_client.agent import ServerAgent
@@ -14,6 +14,7 @@ from turngym.agents.core import Agent
 from turngym.agents.models.settings import model_settings
 from turngym.agents.players import AgentSettings, make_agent, settings_for
 from turngym.agents.players.styled import StyledAgent
+from turngym.agents.prompting.fitting import most_that_fit
 from turngym.agents.trajectory import Trajectory
 from turngym.agents.verifiers import VERIFIERS, Verdict
 from turngym.errors import ConfigError
@@ -73,14 +74,29 @@ class ModelVerifier:
         mark = foreign_mark([text for pair in seen for text in pair] + [trajectory.final_observation])
         turns = [f"Seen:\n{mark}\n{saw}\n{mark}\nAnswered:\n{mark}\n{said}\n{mark}" for saw, said in seen]
         task = Message("system", _TASK + _EVIDENCE.format(mark=mark))
-        for first in range(len(turns) + 1):
+        end = f"Seen at the end:\n{mark}\n{trajectory.final_observation}\n{mark}"
+
+        def prompt(first: int) -> list[Message]:
             note = [f"(The first {first} turns are left out.)"] if first else []
-            end = f"Seen at the end:\n{mark}\n{trajectory.final_observation}\n{mark}"
             text = "\n\n".join([*note, *turns[first:], end])
-            messages = [task, Message("user", f"Game: {trajectory.env_id}\n\n{text}")]
-            if self.model.count(messages) <= self.model.fitting_limit:
-                break
-        return messages
+            return [task, Message("user", f"Game: {trajectory.env_id}\n\n{text}")]
+
+        return with_last_turns(self.model, len(turns), prompt)
+
+
+def with_last_turns(model: ChatModel, turns: int, prompt: Callable[[int], list[Message]]) -> list[Message]:
+    """Return a prompt that leaves out as few of the first turns as it can.
+
+    Args:
+        model: Reads the prompt.
+        turns: Number of turns.
+        prompt: Takes the number of turns that are left out.
+    """
+
+    def fits(kept: int) -> bool:
+        return model.count(prompt(turns - kept)) <= model.fitting_limit
+
+    return prompt(0 if fits(turns) else turns - most_that_fit(max(turns - 1, 0), fits))
 
 
 def foreign_mark(texts: Sequence[str]) -> str:

@@ -25,7 +25,7 @@ from turngym.agents.prompting.styles.experiences import Experiences
 from turngym.agents.recordings.shapes import NUMBER, Kinds, MalformedData, is_kind, shape, usage_problem
 from turngym.agents.recordings.submission import load_submission
 from turngym.agents.usage import Usage
-from turngym.agents.verifiers.model import foreign_mark
+from turngym.agents.verifiers.model import foreign_mark, with_last_turns
 from turngym.benchmarks.evaluation.evaluate import evaluate
 from turngym.benchmarks.evaluation.folder import require_equal, require_free
 from turngym.benchmarks.evaluation.records import results
@@ -327,14 +327,15 @@ def comparison(
     mark = foreign_mark([*texts, *(attempt.final_observation for attempt in group), rules, known])
     task = Message("system", _TASK.format(most=most, longest=longest, mark=mark))
     head = f"Rules:\n{mark}\n{rules}\n{mark}\n\nList of advice:\n{mark}\n{known}\n{mark}"
-    extremes = [group[0], group[-1]]
-    turns = max(len(attempt.turns) for attempt in group)
-    for shown, first in [(group, 0), *((extremes, first) for first in range(turns + 1))]:
+
+    def prompt(shown: Sequence[Attempt], first: int) -> list[Message]:
         told = [_told(number, attempt, first, mark) for number, attempt in enumerate(shown, 1)]
-        messages = [task, Message("user", "\n\n".join([head, *told]))]
-        if model.count(messages) <= model.fitting_limit:
-            break
-    return messages
+        return [task, Message("user", "\n\n".join([head, *told]))]
+
+    if len(group) > 2 and model.count(whole := prompt(group, 0)) <= model.fitting_limit:
+        return whole
+    extremes = [group[0], group[-1]]
+    return with_last_turns(model, max(len(each.turns) for each in extremes), lambda first: prompt(extremes, first))
 
 
 def _told(number: int, attempt: Attempt, first: int, mark: str) -> str:
