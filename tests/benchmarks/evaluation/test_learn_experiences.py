@@ -115,7 +115,7 @@ def test_what_cannot_be_learned_from_is_refused(
 def test_a_damaged_file_is_not_resumed(
     damage: dict[str, Any], told: str, server: ChatServerForTests, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sound = {"experiences": [], "config": {}, "curve": [], "usage": {}}
+    sound: dict[str, Any] = {"experiences": [], "config": {}, "curve": [], "usage": {}}
     (tmp_path / "experiences.json").write_text(json.dumps({**sound, **damage}))
     assert learn(server, tmp_path, "--resume") == 2
     assert told in (said := " ".join(capsys.readouterr().err.split())) and "experiences.json is damaged" in said

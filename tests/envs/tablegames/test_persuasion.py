@@ -100,8 +100,9 @@ def test_the_buyer_of_bayes_learns_whom_to_believe(seller: str, high: float, bou
     """From two products at the prior of a third, one good product seen is enough to believe an honest seller."""
     qualities = [True] * 20 if seller == "honest" else [False, True, False, False] * 5
     options = {"prior": 1 / 3, "high_value": high, "qualities": qualities}
-    table = match(Persuasion(), [seller, "commitment"], 0, options)
-    assert sum(each.is_sold for each in table.game.history) == bought
+    game = Persuasion()
+    match(game, [seller, "commitment"], 0, options)
+    assert sum(each.is_sold for each in game.history) == bought
 
 
 def test_what_each_seat_reads() -> None:
