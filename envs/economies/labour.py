@@ -217,6 +217,8 @@ class Economy(NamedTuple):
     def best_rates(self, skills: Sequence[int]) -> tuple[Rates, float]:
         """Return the rates with the highest welfare if every worker chooses its best hours, and that welfare.
 
+        Of several, they are the first in ascending order.
+
         Raises:
             ConfigError: There are not as many skills as workers.
 
@@ -240,9 +242,13 @@ def _best_rates(economy: Economy, skills: tuple[int, ...]) -> tuple[Rates, float
     incomes = hours * np.array(skills)
     taxes = np.einsum("sb,bsw->sw", schedules, economy._parts(incomes))
     total = taxes.sum(1, keepdims=True)
-    shared = total / economy.workers if economy.shares_own else (total - taxes) / (economy.workers - 1)
-    net = (HUNDRED * incomes - taxes - np.array(_EFFORTS)[hours] + shared) / HUNDRED
-    utilities = LOG_SCALE * np.log1p(net / LOG_SCALE) if economy.is_log else net  # best responses earn at least 0
-    best = int((utilities @ (weights(skills) if economy.is_weighted else np.ones(len(skills)))).argmax())
+    sharers, shared = (economy.workers, total) if economy.shares_own else (economy.workers - 1, total - taxes)
+    net = (sharers * (HUNDRED * incomes - taxes - np.array(_EFFORTS)[hours]) + shared) / (HUNDRED * sharers)
+    if economy.is_log:
+        net = np.array([[economy._utility(each) for each in row] for row in net.tolist()])
+    shares = weights(skills) if economy.is_weighted else [1.0] * len(skills)
+    # One worker after the other: a product of matrices may add equal rows in another order, and break their tie.
+    welfare = sum([net[:, worker] * share for worker, share in enumerate(shares)])
+    best = int(np.argmax(welfare))
     rates = tuple(schedules[best].tolist())
     return rates, economy.welfare(skills, economy.period(skills, hours[best].tolist(), rates).utilities)

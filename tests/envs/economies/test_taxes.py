@@ -87,6 +87,12 @@ def test_best_rates_are_those_of_a_plain_search(floors: tuple[int, ...], is_log:
     assert economy.best_rates(skills) == (best, found[best])
 
 
+@pytest.mark.parametrize("skills", [[10, 12, 15, 18], [10, 10, 10, 11], [13, 13, 14, 14]])
+def test_of_rates_that_bring_the_same_the_first_are_best(skills: list[int]) -> None:
+    """No income reaches the third bracket, so that its rate changes nothing."""
+    assert Economy(4, (0, 1000, 4000)).best_rates(skills)[0][2] == 0
+
+
 def test_equal_weights_of_linear_utility_want_no_taxes() -> None:
     assert Economy(4, is_weighted=False).best_rates([10, 20, 60, 120])[0] == (0, 0)
     assert min(Economy(4, is_weighted=False, is_log=True).best_rates([10, 20, 60, 120])[0]) > 0
