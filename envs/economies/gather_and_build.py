@@ -332,7 +332,8 @@ class GatherAndBuild(Game):
         """
         rates, is_set, step, base, trades = (state[name] for name in ("rates", "is_set", "step", "base", "trades"))
         grid = Settlement.restored(state["grid"])
-        if percentages(rates) not in _RATES.values() or not isinstance(is_set, bool):
+        are_rates = isinstance(rates, list) and all(type(rate) is int for rate in rates)
+        if not are_rates or percentages(rates) not in _RATES.values() or not isinstance(is_set, bool):
             raise ValueError(f"the rates {rates!r:.200}")
         if (
             type(step) is not int

@@ -19,7 +19,7 @@ from turngym.errors import ConfigError
 
 _SKILLS = range(LOWEST_SKILL, HIGHEST_SKILL + 1)
 _SKILL = re.compile(r"skill ([0-9]{1,4})")
-_RATES = re.compile(r"rates ([0-9 ]{1,40}[0-9])")
+_RATES = re.compile(r"rates ([0-9][0-9 ]{0,40})")
 _PERIOD = re.compile(r"rates ([0-9 ]{1,40}), incomes ([0-9 ]{1,200})")
 
 

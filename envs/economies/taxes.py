@@ -71,8 +71,8 @@ class Taxes(Game):
     the player ``steady``.
 
     Rewards, after each period, are a worker's utility, or the mean of the weighted utilities for the planner, divided
-    by 1000. The score of the planner is welfare, divided by the highest that constant rates bring if workers choose
-    their best hours, at most 2; that of a worker is what its hours have added to its utility, compared with no work,
+    by 1000. The score of the planner is welfare, divided by that of rates that move to the best constant ones as fast
+    as they may if workers choose their best hours, at most 2; that of a worker is what its hours have added to its utility, compared with no work,
     divided by what the best hours would have added. A seat with a score of at least ``success_score`` has won. A seat
     that forfeits loses what the worst choices would cost and scores 0: a planner keeps the rates, a worker does not
     work. Metrics: welfare, the best welfare, mean income, equality of incomes net of taxes, mean rates. The anchor is
@@ -144,9 +144,14 @@ class Taxes(Game):
 
     _constructor = __init__
 
+    @property
+    def _start(self) -> Rates:
+        """Rates before the first decision."""
+        return (HUNDRED // 2,) * len(self.economy.floors)
+
     def _set_up(self, skills: list[int]) -> None:
         self.skills = skills
-        self.rates: Rates = (HUNDRED // 2,) * len(self.economy.floors)
+        self.rates = self._start
         """Rates in force."""
         self.is_set = False
         """Whether the planner has set the rates of this period."""
@@ -312,12 +317,23 @@ class Taxes(Game):
         return self._scores[seat]
 
     def _planner_score(self) -> float:
-        share = self._welfare() / self.economy.best_rates(self.skills)[1]
+        share = self._welfare() / self._reachable()
         return min(max(share, 0.0), HIGHEST_SCORE)
 
     def _welfare(self) -> float:
         """Return the mean welfare of a period."""
         return fmean([self.economy.welfare(self.skills, each.utilities) for each in self._periods])
+
+    def _reachable(self) -> float:
+        """Return the mean welfare if rates move to the best ones as fast as allowed and workers choose best hours."""
+        economy, skills, most = self.economy, self.skills, self.options.largest_change
+        wanted, rates = economy.best_rates(skills)[0], self._start
+        found = []
+        for _ in self.rounds:
+            rates = tuple([min(max(new, old - most), old + most) for new, old in zip(wanted, rates, strict=True)])
+            utilities = economy.period(skills, economy.best_hours(skills, rates), rates).utilities
+            found.append(economy.welfare(skills, utilities))
+        return fmean(found)
 
     def _worker_score(self, seat: int) -> float:
         """Return what a worker's hours add to its utility without work, divided by what its best hours add."""
@@ -372,7 +388,7 @@ class Taxes(Game):
             raise ValueError(f"the skills {skills!r:.200}")
         if not isinstance(is_set, bool) or not isinstance(rounds, list) or len(rounds) + is_set > self.options.periods:
             raise ValueError(f"{rounds!r:.200} rounds")
-        last: Sequence[int] = (HUNDRED // 2,) * len(self.economy.floors)
+        last: Sequence[int] = self._start
         for chosen, hours in [*rounds, [rates, [0] * self.planner]]:
             most = self.options.largest_change
             if not _are_counts(chosen, len(last), 0, HUNDRED) or any(each % RATE_STEP for each in chosen):
@@ -382,7 +398,7 @@ class Taxes(Game):
             if not _are_counts(hours, self.planner, 0, LONGEST):
                 raise ValueError(f"the hours {hours!r:.200}")
             last = chosen
-        if not is_set and rounds and rounds[-1][0] != rates:
+        if not is_set and tuple(rounds[-1][0] if rounds else self._start) != tuple(rates):
             raise ValueError(f"the rates {rates!r:.200} before they are set")
         self.skills, self.rates, self.is_set = list(skills), tuple(rates), is_set
         self.rounds = [Round(tuple(chosen), tuple(hours)) for chosen, hours in rounds]

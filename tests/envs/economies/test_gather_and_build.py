@@ -237,6 +237,8 @@ def test_states_continue_and_damaged_ones_are_refused() -> None:
     }
     wrong: list[dict[str, Any]] = [
         {"rates": [5, 0]},
+        {"rates": "00"},
+        {"rates": ["0", "0"]},
         {"step": 11},
         {"base": [0]},
         *({"grid": {**state["grid"], k: v}} for k, v in parts.items()),

@@ -106,7 +106,7 @@ def test_planners_infer_skills_and_reach_the_best_rates() -> None:
     table = match(Taxes(workers=5, periods=12), ["rational"] * 6, options={"skills": SKILLS})
     game = table.game
     assert isinstance(game, Taxes) and game.rounds[-1].rates == game.economy.best_rates(SKILLS)[0] == (100, 70)
-    assert [round(table.info(seat)["score"], 3) for seat in range(6)] == [1.0] * 5 + [0.98]
+    assert [round(table.info(seat)["score"], 3) for seat in range(6)] == [1.0] * 5 + [0.986]
     assert table.winners() == tuple(range(6))
     saez = match(Taxes(workers=5), ["rational"] * 5 + ["saez"], options={"skills": SKILLS}).game
     steady = match(Taxes(workers=5), ["steady"] * 6, options={"skills": SKILLS}).game
@@ -226,3 +226,23 @@ def test_states_continue_and_damaged_ones_are_refused() -> None:
     for name, value in wrong.items():
         with pytest.raises(ValueError, match=r"the |rounds"):
             table.game.load({**state, name: value})
+    with pytest.raises(ValueError, match=r"the rates \[70, 30\] before they are set"):
+        table.game.load({**state, "rates": [70, 30], "rounds": [], "is_set": False})
+
+
+@pytest.mark.parametrize("largest", [10, 20])
+@pytest.mark.parametrize("periods", [1, 2, 6])
+def test_a_planner_that_moves_as_fast_as_it_may_reaches_the_score_of_one(periods: int, largest: int) -> None:
+    table = started(Taxes(workers=5, periods=periods, largest_change=largest), options={"skills": SKILLS})
+    game = table.game
+    assert isinstance(game, Taxes)
+    wanted, rates = game.economy.best_rates(SKILLS)[0], (50, 50)
+    for _ in range(periods):
+        rates = (min(wanted[0], rates[0] + largest), min(wanted[1], rates[1] + largest))
+        say(table, f"{rates[0]} {rates[1]}", *map(str, game.economy.best_hours(SKILLS, rates)))
+    assert game.score(5) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_workers_read_a_rate_of_one_digit() -> None:
+    game: Any = match(Taxes(workers=2, periods=6, brackets="flat", welfare="utilitarian"), ["rational"] * 3).game
+    assert game.rounds[-1].rates == (0,) and game.score(0) == game.score(1) == 1.0
