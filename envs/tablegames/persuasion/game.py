@@ -41,6 +41,9 @@ class Persuasion(TwoSeats):
     A long-lived buyer reads the quality after every round. A myopic one stands for a new buyer in each round: it only
     reads how many products were sold, and how many of them were good.
 
+    Where the seller says any text, the buyers that play here and the measures take it as a recommendation if it has no
+    word against the product: a heuristic.
+
     A seat that forfeits loses what the rest of the game could bring it at worst, and the other wins the most.
 
     >>> game = Persuasion(rounds=1)

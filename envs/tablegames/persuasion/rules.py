@@ -9,7 +9,10 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-_AGAINST = re.compile(r"\b(?:not|never|no|bad|low|poor|avoid|don't|doesn't|isn't)\b", re.IGNORECASE)
+_AGAINST = re.compile(
+    r"\b(?:not|never|no|bad|low|poor|avoid|cannot|(?:do|does|is|ca|wo|would|should)n't)\b", re.IGNORECASE
+)
+_IN_FAVOUR = re.compile(r"\b(?:not bad|no doubt)\b", re.IGNORECASE)
 _TOLERANCE = 1e-9
 
 
@@ -30,10 +33,12 @@ class Round(NamedTuple):
 def recommends(message: str) -> bool:
     """Return whether a message recommends a product: ``"yes"``, or text without a word against it.
 
-    >>> recommends("yes"), recommends("Buy it, it is great."), recommends("I do not recommend it.")
+    This is a heuristic: "not bad" and "no doubt" are no words against it, and irony is not understood.
+
+    >>> recommends("yes"), recommends("Not bad, buy it."), recommends("I do not recommend it.")
     (True, True, False)
     """
-    return _AGAINST.search(message) is None
+    return _AGAINST.search(_IN_FAVOUR.sub("", message.replace("’", "'"))) is None
 
 
 def is_worth_it(belief: float, high: float, low: float) -> bool:

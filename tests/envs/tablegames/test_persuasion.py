@@ -131,6 +131,22 @@ def test_a_seller_says_any_text_and_it_stays_one_quoted_line() -> None:
 
 
 @pytest.mark.parametrize(
+    ("message", "is_for"),
+    [
+        ("I cannot recommend this product.", False),
+        ("I don’t recommend it.", False),
+        ("It CAN'T be recommended.", False),
+        ("You shouldn't buy it, no doubt.", False),
+        ("Not bad at all: buy it!", True),
+        ("No doubt, buy it.", True),
+        ("I note that nobody regrets it.", True),
+    ],
+)
+def test_which_words_are_against_a_product(message: str, is_for: bool) -> None:
+    assert recommends(message) is is_for
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"priors": []}, "at least one number"),
