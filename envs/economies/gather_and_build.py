@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from turngym.envs.economies import gather_text
+from turngym.envs.economies.gather_text import coins
 from turngym.envs.economies.inequality import equality
 from turngym.envs.economies.labour import Economy, Rates
 from turngym.envs.economies.settlement import (
@@ -23,7 +24,7 @@ from turngym.envs.economies.settlement import (
     Talents,
     utility,
 )
-from turngym.envs.economies.tax_text import PLANNER, WORKER, number, percentages, rate_meanings, schedule
+from turngym.envs.economies.tax_text import PLANNER, WORKER, percentages, rate_meanings, schedule
 from turngym.envs.multiagent.game import FORFEITED, Game, InvalidAction
 from turngym.envs.settings import worded
 from turngym.envs.tablegames.reading import read_choice
@@ -64,7 +65,7 @@ class GatherAndBuild(Game):
     start, that of the planner equality times mean coins; a worker has won with a score of at least ``success_utility``,
     the planner with ``success_welfare``. A seat that forfeits loses what the worst choices would cost and does nothing,
     or keeps the rates. Metrics: mean coins, equality, welfare, mean utility gained and labour, houses, trades. The
-    anchor is the map, the open orders, the rates, and what the seat has.
+    anchor is the step, the map, the open orders, the rates, and what the seat has.
 
     A game has 50 steps: a worker answers 50 times, the planner before the first step and in the middle. In 200 games
     with ``greedy`` in all seats the planner succeeds in 97 % and a worker in 99 %, with ``random`` in all seats never.
@@ -162,7 +163,7 @@ class GatherAndBuild(Game):
 
     def _talent(self, seat: int) -> str:
         talent = self.grid.talents[seat]
-        return f"A house pays you {number(talent.pay / HUNDRED)}; {talent.bonus}% of your gathers bring two units."
+        return f"A house pays you {coins(talent.pay)}; {talent.bonus}% of your gathers bring two units."
 
     # Decisions.
 
@@ -185,7 +186,7 @@ class GatherAndBuild(Game):
     def prompt(self, seat: int) -> str:
         """Return what the seat sees and the question."""
         question = "Which rates?" if seat == self.planner else "What do you do?"
-        return f"Step {self.step + 1} of {self.options.steps}.\n{self.anchor(seat)}\n{question}"
+        return f"{self.anchor(seat)}\n{question}"
 
     def legal_actions(self, seat: int) -> tuple[str, ...]:
         """Return all rates, or what the worker can do."""
@@ -241,11 +242,11 @@ class GatherAndBuild(Game):
         self.grid.orders = []
         for worker in range(WORKERS):
             self.grid.coins[worker] += shares[worker] - taxes[worker]
-            income, tax, share = (number(each / HUNDRED) for each in (incomes[worker], taxes[worker], shares[worker]))
+            income, tax, share = (coins(each) for each in (incomes[worker], taxes[worker], shares[worker]))
             self.tell((worker,), f"Taxes: you earned {income}, paid {tax} and got {share} back.")
         self.base, self.is_set = list(self.grid.coins), False
         earned, owned = (
-            ", ".join([f"{self.seats[worker]} {number(each[worker] / HUNDRED)}" for worker in range(WORKERS)])
+            ", ".join([f"{self.seats[worker]} {coins(each[worker])}" for worker in range(WORKERS)])
             for each in (incomes, self.base)
         )
         self.tell((self.planner,), f"Taxes: incomes were {earned}; coins are now {owned}.")
@@ -270,16 +271,16 @@ class GatherAndBuild(Game):
     # What is known about the game.
 
     def anchor(self, seat: int) -> str:
-        """Return the map, orders, rates, and what a seat has."""
-        lines = [*self.grid.board(), f"orders: {gather_text.shown_orders(self.grid.orders)}"]
+        """Return the step, the map, orders, rates, and what a seat has."""
+        step = "The game is over." if self._is_over else f"Step {self.step + 1} of {self.options.steps}."
+        lines = [step, *self.grid.board(), self.grid.ground(), f"orders: {gather_text.shown_orders(self.grid.orders)}"]
         lines.append(f"tax rates: {schedule(self.rates, FLOORS) if self.is_set else 'not set'}")
         if seat == self.planner:
-            coins = " ".join([number(each / HUNDRED) for each in self.base])
-            return "\n".join([*lines, f"coins after the last tax: {coins}"])
+            return "\n".join([*lines, f"coins after the last tax: {' '.join(map(coins, self.base))}"])
         grid = self.grid
         held = ", ".join([f"{units} {resource}" for resource, units in grid.held[seat].items()])
-        earned = number((grid.coins[seat] - self.base[seat]) / HUNDRED)
-        has = f"you have {held}, {number(grid.coins[seat] / HUNDRED)} coins, {earned} of them since the last tax"
+        earned = coins(grid.coins[seat] - self.base[seat])
+        has = f"you have {held}, {coins(grid.coins[seat])} coins, {earned} of them since the last tax"
         return "\n".join([*lines, f"{has}; labour {grid.labour[seat] / QUARTERS:g}", self._talent(seat)])
 
     def progress(self, seat: int) -> float:

@@ -57,15 +57,15 @@ class Sight(NamedTuple):
     @classmethod
     def of(cls, view: SeatView) -> Sight:
         """Read a view."""
-        anchor, shown = view.anchor, view.observation
+        anchor = view.anchor
         has, rates, pay = (cast(re.Match[str], each.search(anchor)) for each in (_HAS, _RATES, _PAY))
-        step = cast(re.Match[str], _STEP.search(shown))
+        step = cast(re.Match[str], _STEP.match(anchor))
         rate = int(rates[1] if float(has[4]) < int(rates[2]) else rates[3])
         held = {WOOD: int(has[1]), STONE: int(has[2])}
         for seller, resource, _ in _SALE.findall(anchor):
             held[resource] -= int(seller) == view.seat
         left = int(step[2]) - int(step[1]) + 1
-        return cls(anchor.split("\n")[:SIZE], held, float(has[3]), 1 - rate / 100, float(pay[1]), left)
+        return cls(anchor.split("\n")[1 : SIZE + 1], held, float(has[3]), 1 - rate / 100, float(pay[1]), left)
 
     @property
     def gain(self) -> float:
@@ -147,7 +147,7 @@ class Trader(Greedy):
 
     def work(self, view: SeatView, sight: Sight, legal: Sequence[str]) -> str:
         """Return an order where one is useful, else the action of a greedy worker."""
-        orders = view.anchor.split("\n")[SIZE]
+        orders = next(line for line in view.anchor.split("\n") if line.startswith("orders: "))
         for seller, resource, price in _SALE.findall(orders):
             wanted = f"buy {resource} {price}"
             if int(seller) != view.seat and not sight.held[resource] and int(price) <= self.most and wanted in legal:

@@ -16,7 +16,16 @@ from turngym.envs.economies.settlement import (
     SIZE,
     Order,
 )
-from turngym.envs.economies.tax_text import PLANNER, WORKER
+from turngym.envs.economies.tax_text import PLANNER, WORKER, number
+
+
+def coins(amount: int) -> str:
+    """Return hundredths of a coin in coins, exactly: with one decimal, 2.98 would read as 3.
+
+    >>> coins(298), coins(1250), coins(-300)
+    ('2.98', '12.5', '-3')
+    """
+    return number(amount / HUNDRED, decimals=2)
 
 
 def shown_orders(orders: Sequence[Order]) -> str:
@@ -55,13 +64,14 @@ def instructions(role: str, steps: int, tax_period: int, floors: Sequence[int], 
         f"Two workers, player_0 and player_1, act at once in {steps} steps on a grid of {SIZE} x {SIZE} cells, and a "
         "planner, player_2, taxes them. On the map A is player_0 and B player_1; a and b are their houses; T is wood "
         "and R stone; t and r are cells where they were gathered and grow again, each with a chance of "
-        f"{regrowth:g} in a step; a dot is a free cell; north is up. Moving onto T or R gathers one unit, or two with "
-        "a chance from 50 to 100% that only the worker knows. Moves onto the other worker or its house fail. A house "
+        f"{regrowth:g} in a step; a dot is a free cell; north is up. Below the map you read what A and B stand on. "
+        "Moving onto T or R gathers one unit, or two with a chance from 50 to 100% that only the worker knows. "
+        "Moves onto the other worker or its house fail. A house "
         f"needs one wood, one stone, and a free cell under the worker; it pays {low} to {high} coins, which only the "
-        f"worker knows. Labour is {move} for a move, {gather} for gathering, {build} for building and {order} for an "
-        "order. An order is traded when another one fits, at the price of the older one. It is open until then, until "
-        "the worker makes a new one for the same resource, or until taxes are due. A new order that the worker can no "
-        "longer pay or deliver, as the earlier one has just been traded, does nothing.\n"
+        f"worker knows. Labour is {move} for a move, {gather} more for gathering, {build} for building and {order} for "
+        "an order. An order is traded when another one fits, at the price of the older one. It is open until then, "
+        "until the worker makes a new one for the same resource, or until taxes are due. A new order that the worker "
+        "can no longer pay or deliver, as the earlier one has just been traded, does nothing.\n"
         f"Every {tax_period} steps the coins that a worker has earned since the last tax are taxed: at the first rate "
         f"up to {floors[1]}, at the second above. Half of all taxes goes to each worker. The planner sets both rates, "
         f"multiples of 10 from 0 to 100, before the first step and after each tax but the last.\n{goal}"

@@ -238,14 +238,24 @@ class Settlement:
             cell for cell, draw in zip(empty, generator.random(len(empty)).tolist(), strict=True) if draw < chance
         }
 
-    def board(self) -> list[str]:
-        """Return the rows of the grid: workers A and B, their houses a and b, wood T, stone R, gathered t and r."""
+    def _cells(self) -> list[str]:
+        """Return the letter of each cell without workers."""
         cells = ["."] * CELLS
         for cell, resource in self.sources.items():
             letter = "t" if resource == WOOD else "r"
             cells[cell] = letter.upper() if cell in self.full else letter
         for cell, worker in self.houses.items():
             cells[cell] = "ab"[worker]
+        return cells
+
+    def ground(self) -> str:
+        """Return what the workers stand on, in the letters of the board."""
+        cells = self._cells()
+        return ", ".join([f"{letter} on {cells[cell]}" for letter, cell in zip("AB", self.positions, strict=True)])
+
+    def board(self) -> list[str]:
+        """Return the rows of the grid: workers A and B, their houses a and b, wood T, stone R, gathered t and r."""
+        cells = self._cells()
         for worker, cell in enumerate(self.positions):
             cells[cell] = "AB"[worker]
         return ["".join(cells[row * SIZE : row * SIZE + SIZE]) for row in range(SIZE)]

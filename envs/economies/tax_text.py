@@ -11,13 +11,13 @@ from turngym.envs.economies.labour import COST, HUNDRED, LOG_SCALE, LONGEST, RAT
 PLANNER, WORKER = "planner", "worker"
 
 
-def number(amount: float) -> str:
-    """Return an amount with at most one decimal.
+def number(amount: float, decimals: int = 1) -> str:
+    """Return an amount with at most so many decimals, at least one.
 
-    >>> number(13959.16), number(320.0), number(-0.01)
-    ('13959.2', '320', '0')
+    >>> number(13959.16), number(320.0), number(-0.01), number(2.98, decimals=2)
+    ('13959.2', '320', '0', '2.98')
     """
-    text = f"{amount:.1f}".removesuffix(".0")
+    text = f"{amount:.{decimals}f}".rstrip("0").removesuffix(".")
     return "0" if text == "-0" else text
 
 

@@ -72,11 +72,11 @@ class Taxes(Game):
 
     Rewards, after each period, are a worker's utility, or the mean of the weighted utilities for the planner, divided
     by 1000. The score of the planner is welfare, divided by that of rates that move to the best constant ones as fast
-    as they may if workers choose their best hours, at most 2; that of a worker is what its hours have added to its utility, compared with no work,
-    divided by what the best hours would have added. A seat with a score of at least ``success_score`` has won. A seat
-    that forfeits loses what the worst choices would cost and scores 0: a planner keeps the rates, a worker does not
-    work. Metrics: welfare, the best welfare, mean income, equality of incomes net of taxes, mean rates. The anchor is
-    all that a seat has read and chosen.
+    as they may if workers choose their best hours, at most 2; that of a worker is what its hours have added to its
+    utility, compared with no work, divided by what the best hours would have added. A seat with a score of at least
+    ``success_score`` has won. A seat that forfeits loses what the worst choices would cost and scores 0: a planner
+    keeps the rates, a worker does not work. Metrics: welfare, the best welfare, mean income, equality of incomes net of
+    taxes, mean rates. The anchor is all that a seat has read and chosen.
 
     A game has 8 periods: a planner answers 8 times with rates, a worker 8 times with hours. In 200 games with
     ``rational`` in all seats the planner and a worker always succeed (welfare 7,208 of a best of 7,365), with

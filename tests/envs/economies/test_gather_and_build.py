@@ -31,6 +31,7 @@ def test_gathering_brings_one_unit_or_two(luck: float, units: int) -> None:
     found = grid(_7="wood")
     assert found.act(0, "south", luck) == [((0,), f"You gather {units} wood.")]
     assert found.held[0]["wood"] == units and found.labour == [8, 0] and found.board()[1][0] == "A"
+    assert found.ground() == "A on t, B on ."
     assert found.act(0, "north", 0.0) == [] and found.board()[1][0] == "t" and found.labour == [12, 0]
     found.act(0, "south", 0.0)
     assert found.held[0]["wood"] == units
@@ -133,6 +134,18 @@ def test_taxes_are_shared_and_welfare_is_equality_times_mean_coins() -> None:
     told = [line.text for line in table.log if line.text.startswith("Taxes")]
     assert told[0] == "Taxes: you earned 30, paid 20 and got 12.5 back."
     assert told[2] == "Taxes: incomes were player_0 30, player_1 10; coins are now player_0 22.5, player_1 17.5."
+
+
+def test_the_anchor_tells_steps_grounds_and_coins_that_differ() -> None:
+    table = started(GatherAndBuild(**SHORT))
+    game: Any = table.game
+    say(table, "0 0")
+    game.grid.coins[0], game.grid.houses = 298, {game.grid.positions[1]: 1}
+    first = game.anchor(0)
+    assert "2.98 coins, 2.98 of them" in first and first.split("\n")[8] == "A on ., B on b"
+    assert "buy wood 2" in game.legal_actions(0) and "buy wood 3" not in game.legal_actions(0)
+    say(table, "stay", "stay")
+    assert game.anchor(0) == first.replace("Step 1 of 10.", "Step 2 of 10.") != first
 
 
 def test_rewards_of_workers_add_up_to_the_utility_gained() -> None:
