@@ -65,9 +65,9 @@ class Taxes(Game):
     hours are the same, and equal weights have a best rate above 0 too.
 
     With some options constant rates succeed that need no knowledge of skills, so that a planner's success says little
-    there: if workers choose their best hours, it is enough to keep the first rates of 50% in 97% of games with
+    there: if workers choose their best hours, it is enough to keep the first rates of 50% in 99% of games with
     ``welfare="utilitarian"``, in all of them with ``utility="log"`` too, and to move to 80% in 90% of games with
-    ``brackets="flat"`` and weights. By default a rate of 80% for both brackets succeeds in 51%. Compare a planner with
+    ``brackets="flat"`` and weights. By default a rate of 80% for both brackets succeeds in 61%. Compare a planner with
     the player ``steady``.
 
     Rewards, after each period, are a worker's utility, or the mean of the weighted utilities for the planner, divided
