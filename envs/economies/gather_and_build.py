@@ -81,6 +81,7 @@ class GatherAndBuild(Game):
     file_options = worded()
     beaten_by: ClassVar[Mapping[str, str]] = {
         "alphabetically first": "workers that reason do most without taxes, the first of all rates.",
+        "winners' most frequent action": "staying costs no labour, and random play works for nothing.",
     }
     players: ClassVar[Mapping[str, str]] = {
         "greedy": f"{_PLAYERS}:Greedy",
