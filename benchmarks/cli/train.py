@@ -27,6 +27,8 @@ from turngym.terminal.interrupted import INTERRUPTED, acknowledged
 from turngym.terminal.output import print_json
 
 if TYPE_CHECKING:
+    from turngym.terminal.console import Console
+    from turngym.trainers.loop.job import JobResult
     from turngym.trainers.settings.config import TrainConfig
     from turngym.trainers.settings.presets import Choice
 
@@ -55,18 +57,10 @@ def main(argv: Sequence[str]) -> int:
     argv = with_config(argv)
     config, run_dir, resume = parse_train(argv)
     with training_packages():
-        from turngym.benchmarks.cli.terminal.training import (
-            evaluation_commands,
-            result_as_json,
-            result_sentences,
-            shown_mode,
-        )
+        from turngym.benchmarks.cli.terminal.training import result_as_json
         from turngym.trainers.engine.ranks.launch import is_first_here
         from turngym.trainers.loop.job import train
         from turngym.trainers.records.run_folder import RunFolder
-        from turngym.trainers.report.explanation import look_at
-        from turngym.trainers.report.findings import read_run
-        from turngym.trainers.report.headline import control_sentence
         from turngym.trainers.settings.presets import preset_sentence
     console = Console(highlight=False, quiet=not is_first_here())  # other ranks say nothing
     if resume and (run_dir / "done").exists():
@@ -90,24 +84,35 @@ def main(argv: Sequence[str]) -> int:
         console.print(_way_on(run_dir), markup=False, soft_wrap=True)
         return INTERRUPTED
     if result.finished:
-        folder = RunFolder.open(result.path)
-        console.print(f"report: {result.report}", markup=False, soft_wrap=True)
-        mode = shown_mode(folder, folder.config())
-        run = read_run(folder)
-        for sentence in (result.explanation, *look_at(run)):
-            console.print(sentence, markup=False, soft_wrap=True)
-        if against := control_sentence(run, mode):
-            console.print(against, markup=False, soft_wrap=True)
-        sentences = "\n".join(result_sentences(folder, mode))
-        console.print(f"{sentences} Evaluate the model with:", markup=False, soft_wrap=True)
-        for command in evaluation_commands(folder, folder.config(), mode):
-            console.print(f"  {command}", markup=False, soft_wrap=True)
+        _print_result(console, result)
     if "--json" in argv and is_first_here():
         print_json(result_as_json(RunFolder.open(result.path), result.finished))
     if result.finished:
         return 0
     console.print(_way_on(result.path), markup=False, soft_wrap=True)
     return INTERRUPTED
+
+
+def _print_result(console: Console, result: JobResult) -> None:
+    """Print what a finished run has reached, and how to evaluate its model."""
+    from turngym.benchmarks.cli.terminal.training import evaluation_commands, result_sentences, shown_mode
+    from turngym.trainers.records.run_folder import RunFolder
+    from turngym.trainers.report.explanation import look_at
+    from turngym.trainers.report.findings import read_run
+    from turngym.trainers.report.headline import control_sentence
+
+    folder = RunFolder.open(result.path)
+    console.print(f"report: {result.report}", markup=False, soft_wrap=True)
+    mode = shown_mode(folder, folder.config())
+    run = read_run(folder)
+    for sentence in (result.explanation, *look_at(run)):
+        console.print(sentence, markup=False, soft_wrap=True)
+    if against := control_sentence(run, mode):
+        console.print(against, markup=False, soft_wrap=True)
+    sentences = "\n".join(result_sentences(folder, mode))
+    console.print(f"{sentences} Evaluate the model with:", markup=False, soft_wrap=True)
+    for command in evaluation_commands(folder, folder.config(), mode):
+        console.print(f"  {command}", markup=False, soft_wrap=True)
 
 
 def _way_on(run_dir: Path) -> str:

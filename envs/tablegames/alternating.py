@@ -15,7 +15,7 @@ from turngym.options import OptionError, between
 from turngym.types import JSONValue
 
 LONGEST_TOLD = 20
-"""The last round is told to the seats up to this one, as in GLEE."""
+"""The seats are told the number of rounds if it is at most this, as in GLEE."""
 LIST_LIMIT = 1001
 """Offers are listed as legal actions up to this many."""
 ACCEPTING = ("accept", "accepts", "i accept", "yes", "agree", "i agree")

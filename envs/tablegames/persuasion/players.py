@@ -121,7 +121,7 @@ class HonestPlayer(_Trader):
 
 
 class AlwaysYesPlayer(_Trader):
-    """Recommends every product; buys by the prior alone, whatever is said."""
+    """Recommends every product; as the buyer, ignores recommendations and decides by the prior."""
 
     name = "always_yes"
 
