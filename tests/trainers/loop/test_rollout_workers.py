@@ -6,7 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -130,16 +130,20 @@ def logprobs(played: list[Trajectory]) -> list[float]:
 
 
 def when_computing(task: TaskSource, act: Callable[[int], None]) -> threading.Thread:
-    """Do something to the process of a worker as soon as it has computed a little of the next share."""
+    """Do something to the process of a worker as soon as it has computed a little of the next share.
+
+    A loaded machine may keep it waiting for so long that the pool gives it up before: then it is lost as well.
+    """
     assert isinstance(task, RayTask)
     member = task.cluster.pool._members[0]
     _, pid = task.cluster.pool.places()[0]
     begun = import_ray().get(member.actor.progress.remote())
 
     def watch() -> None:
-        while import_ray().get(member.actor.progress.remote()) < begun + 8:
-            time.sleep(0.001)
-        act(pid)
+        with suppress(import_ray().exceptions.ActorDiedError):
+            while import_ray().get(member.actor.progress.remote()) < begun + 8:
+                time.sleep(0.001)
+            act(pid)
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
