@@ -31,6 +31,7 @@ from turngym.trainers.core.wording import UNKNOWN
 if TYPE_CHECKING:
     from turngym.benchmarks.study.outcome import Outcome
     from turngym.benchmarks.study.queue import Ended, State
+    from turngym.trainers.settings.config import TrainConfig
 
 USES_OWN_MODULES = True
 SCHEMA = 1
@@ -129,13 +130,15 @@ def _run(plan: Plan, folder: Path, arguments: Arguments) -> list[Ended]:
     """Run what is missing; returns the runs that failed."""
     from turngym.benchmarks.study.queue import Queue, require_planned, states
 
-    configs = {}
-    for arm in plan.arms:
+    def settings(job: Job) -> TrainConfig:
         try:
-            configs[arm] = parse_train(plan.options(Job(arm, plan.seeds[0])))[0]
+            return parse_train(plan.options(job))[0]
         except TurngymError as error:
-            raise ConfigError(f"{plan.name}: the arm {arm}: {error}") from error
-    require_planned(plan, folder, configs)
+            raise ConfigError(f"{plan.name}: the arm {job.arm}: {error}") from error
+
+    for arm in plan.arms:
+        settings(Job(arm, plan.seeds[0]))
+    require_planned(plan, folder, settings)
     before: Mapping[Job, State] = states(plan, folder)
     done = sum(state == "finished" for state in before.values())
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -86,13 +86,13 @@ def processor_seconds(folder: Path) -> float:
     return seconds if 0 <= seconds < math.inf else 0.0
 
 
-def require_planned(plan: Plan, folder: Path, configs: Mapping[str, TrainConfig]) -> None:
+def require_planned(plan: Plan, folder: Path, settings: Callable[[Job], TrainConfig]) -> None:
     """Refuse runs that were made with other settings than the plan has now.
 
     Args:
         plan: The plan.
         folder: Folder of the study.
-        configs: Arm -> its settings, of any seed.
+        settings: Returns the settings of a run.
 
     Raises:
         ConfigError: A run in the folder has other settings.
@@ -101,7 +101,7 @@ def require_planned(plan: Plan, folder: Path, configs: Mapping[str, TrainConfig]
         if state == "not begun":
             continue
         made = RunFolder.open(folder / job.name).config()
-        wanted = _with_choices(replace(configs[job.arm], seed=job.seed), made)
+        wanted = _with_choices(settings(job), made)
         if different := made.first_difference(wanted):
             name, before, now = different
             raise ConfigError(

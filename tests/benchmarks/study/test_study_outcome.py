@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -24,10 +25,11 @@ from turngym.benchmarks.cli.train import parse_train
 from turngym.benchmarks.statistics.power import FEWEST_PAIRS, interval, is_known, seeds_needed
 from turngym.benchmarks.study.outcome import read_outcome
 from turngym.benchmarks.study.plan import Job, Plan, plan_of, read_plan
-from turngym.benchmarks.study.queue import Queue, processor_file, processor_seconds
+from turngym.benchmarks.study.queue import Queue, processor_file, processor_seconds, require_planned
 from turngym.errors import ConfigError
 from turngym.system.locks import FolderLock
 from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.settings.config import TrainConfig
 
 PLAN = plan_of("mine", {"seeds": 4, "arms": {"a": "", "b": ""}, "claims": ["a > b"], "effect": 0.1})
 
@@ -138,6 +140,19 @@ def test_a_measure_that_runs_do_not_have_is_named(key: str, message: str, tmp_pa
     plan = plan_of("mine", {"arms": {"a": ""}, key: "succes"})
     with pytest.raises(ConfigError, match=message):
         read_outcome(plan, tmp_path)
+
+
+def test_a_run_is_held_against_the_settings_of_its_own_seed(tmp_path: Path) -> None:
+    plan = plan_of("mine", {"seeds": 2, "common": COMMON, "arms": {"a": "--algorithm ppo --model warm-seed{seed}"}})
+
+    def wanted(job: Job) -> TrainConfig:
+        return parse_train(plan.options(job))[0]
+
+    for job in plan.jobs:
+        RunFolder.create(tmp_path / job.name, wanted(job))
+    require_planned(plan, tmp_path, wanted)
+    with pytest.raises(ConfigError, match=r"its model is 'warm-seed1' and not 'warm-seed0'"):
+        require_planned(plan, tmp_path, lambda job: replace(wanted(Job(job.arm, 0)), seed=job.seed))
 
 
 def write_plan(folder: Path, *, seeds: int = 2, **arms: str) -> Path:
