@@ -144,6 +144,10 @@ class ChatModel(ABC):
     def ask(self, asks: Sequence[Ask]) -> list[Reply]:
         """Return the answer to each call, in order; each answer is independent of the other calls."""
 
+    def greedy(self, max_new_tokens: int) -> ChatModel | None:
+        """Return this model with greedy decoding and another completion limit, not loaded again; None if it cannot."""
+        return None
+
     @abstractmethod
     def count(self, messages: Sequence[Message]) -> int:
         """Return how many tokens a conversation has as a prompt, or a cautious guess where no tokenizer is known."""

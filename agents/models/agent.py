@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -198,6 +199,12 @@ class ModelAgent(Agent, ChatModel):
             )
             for prompt, found in zip(prompts, completions, strict=True)
         ]
+
+    def greedy(self, max_new_tokens: int) -> ModelAgent:
+        """Return an agent without memories that shares the loaded model, with greedy decoding."""
+        shared = copy.copy(self)
+        shared.sampling, shared._memories = Sampling(0.0, max_new_tokens=max_new_tokens), {}
+        return shared
 
     def count(self, messages: Sequence[Message]) -> int:
         """Return how many tokens a conversation has as a prompt."""

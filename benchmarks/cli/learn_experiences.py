@@ -13,6 +13,7 @@ from rich import box
 from rich.table import Table
 from tyro.conf import Positional
 
+from turngym.agents.chat import ChatModel
 from turngym.agents.core import Agent
 from turngym.agents.players import make_agent
 from turngym.agents.verifiers.model import judge_of
@@ -143,7 +144,9 @@ def _learner(arguments: Arguments) -> Learner:
     agent = make_agent(arguments.agent, settings)
     name = arguments.reflector or arguments.agent
     tokens = arguments.reflection_tokens
-    reflector = judge_of(name, dataclasses.replace(settings, max_new_tokens=tokens), "learn-experiences")
+    shared = agent.greedy(tokens) if name == arguments.agent and isinstance(agent, ChatModel) else None
+    asked = dataclasses.replace(settings, max_new_tokens=tokens)
+    reflector = shared or judge_of(name, asked, "learn-experiences")
     return Learner(env_id, options, arguments.wrapper, agent, arguments.agent, settings, reflector, name, tokens)
 
 

@@ -12,11 +12,16 @@ from typing import Any
 
 import pytest
 from chat_servers import QUICK, Body, ChatServerForTests, Reply, chat_server, request
+from small import small_model
 
 from turngym.__main__ import main
+from turngym.agents.chat import Ask, Message
+from turngym.agents.models import loading
 from turngym.agents.players import AgentSettings, make_agent
+from turngym.agents.players.transformers import transformers_agent
 from turngym.agents.prompting.experiences import edited
 from turngym.agents.prompting.styles import make_style
+from turngym.agents.sampling import Sampling
 from turngym.benchmarks.evaluation.experiences import Attempt, comparison
 from turngym.errors import ConfigError
 
@@ -98,6 +103,26 @@ def test_what_cannot_be_learned_from_is_refused(
     assert main(["learn-experiences", LAKE, "--agent", "random", "--out", str(tmp_path / "out")]) == 2
     assert "error: learn-experiences needs a language model, RandomAgent asks none" in capsys.readouterr().err
     assert not server.requests
+
+
+def test_a_model_that_edits_its_own_list_is_loaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded, load = list[Any](), loading.load_model
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        loaded.append(load(*arguments, **options))
+        return loaded[-1]
+
+    monkeypatch.setattr(loading, "load_model", counted)
+    small_model().save(tmp_path / "model")
+    amounts = ["--rounds=1", "--tasks=1", "--group-size=2", "--held-out=1", "--max-new-tokens=3"]
+    words = [LAKE, "--option", "max_turns=2", "--agent", f"hf:{tmp_path / 'model'}", "--out", str(tmp_path / "out")]
+    assert main(["learn-experiences", *words, *amounts]) == 0
+    assert len(loaded) == 1
+    player = transformers_agent(loaded[0], AgentSettings(temperature=1.0, max_new_tokens=3))
+    editor = player.greedy(9)
+    assert (editor.sampling, player.sampling.max_new_tokens) == (Sampling(0.0, max_new_tokens=9), 3)
+    asks = [Ask((Message("user", "Compare."),), episode, 0, "comparison") for episode in range(4)]
+    assert len({reply.text for reply in editor.ask(asks)}) == 1 < len({reply.text for reply in player.ask(asks)})
 
 
 @pytest.mark.parametrize(
