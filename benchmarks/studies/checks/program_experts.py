@@ -25,6 +25,7 @@ from turngym.agents.models.loading import LanguageModel
 from turngym.agents.players.expert import ExpertAgent
 from turngym.agents.sampling import Sampling
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
+from turngym.envs.tools.harbor.calls import SUBMIT, read_action
 from turngym.envs.vector import TextVectorEnv, make_vec
 
 EXAMPLES = Path(__file__).parents[3] / "trainers" / "integrations" / "examples"
@@ -54,6 +55,17 @@ def repair_calls(action: str, observation: str) -> tuple[str, ...]:
     changes = [f"{line}c\\{new}" for line, (new, old) in pairs if new != old]
     edits = [f"sed -i {shlex.quote(change)} program.py" for change in changes]
     return LOOK, tool_call("bash", command="\n".join([*edits, "submit"]))
+
+
+def shell_calls(action: str, observation: str) -> tuple[str, ...]:
+    r"""Return the call of mini-swe-agent's tool that a turn in a shell is; it ends its work by printing a line.
+
+    >>> shell_calls("<bash>ls</bash>", "")
+    ('<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call>',)
+    """
+    call = read_action(action, "tags")
+    ends = call.tool == SUBMIT
+    return (tool_call("bash", command="echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT" if ends else call.content),)
 
 
 def search_calls(action: str, observation: str) -> tuple[str, ...]:
@@ -100,6 +112,9 @@ class AgentProgram:
 PROGRAMS = {
     "mini-swe-agent": AgentProgram(
         "mini-swe-agent", "mini_swe_repair.py", "turngym/CodeRepair-v0", "code-repair", repair_calls
+    ),
+    "mini-swe-agent, Repo": AgentProgram(
+        "mini-swe-agent", "mini_swe_repo.py", "turngym/RepoShell-v0", "repo", shell_calls
     ),
     "smolagents": AgentProgram("smolagents", "smolagents_search.py", "turngym/SearchQA-v0", "searchqa", search_calls),
     "openai-agents": AgentProgram(

@@ -28,7 +28,7 @@ def require(name: str) -> AgentProgram:
         version(program.framework)
     except PackageNotFoundError:
         pytest.skip(f"{program.framework} is not installed")
-    if name == "mini-swe-agent" and shutil.which("bwrap") is None:
+    if program.framework == "mini-swe-agent" and shutil.which("bwrap") is None:
         pytest.skip("its sandbox, bubblewrap, is not installed")
     return program
 
@@ -51,8 +51,8 @@ def test_calls_of_its_tools_solve_the_task(name: str) -> None:
     links = [turn.columns["link"] for turn in played.turns]
     later = "forked" if name == "smolagents" else "extended"
     assert links == ["root"] + [later] * (len(played.turns) - 1)
-    tool = {"mini-swe-agent": "bash", "smolagents": "search", "openai": None}.get(name, "act")
-    assert played.turns[0].columns.get("tools") == tool
+    tools = {"mini-swe-agent": "bash", "smolagents": "search", "openai-agents": "act", "openai": None}
+    assert played.turns[0].columns.get("tools") == tools[PROGRAMS[name].framework]
 
 
 @pytest.mark.parametrize("name", ["mini-swe-agent", "smolagents", "openai-agents", "openai"])
@@ -79,6 +79,6 @@ def test_it_is_trained_and_evaluated_on_a_suite(name: str, tmp_path: Path) -> No
     assert not episode["fault"] and episode["seats"]["player_0"]["calls"] > 0
 
 
-@pytest.mark.parametrize("script", ["mini_swe_repair", "smolagents_search", "agents_sdk_household"])
+@pytest.mark.parametrize("script", ["mini_swe_repair", "mini_swe_repo", "smolagents_search", "agents_sdk_household"])
 def test_the_examples_are_short(script: str) -> None:
     assert code_lines(script) <= 75
