@@ -23,7 +23,7 @@ from turngym.envs.avalon.roles import (
 from turngym.envs.avalon.text import NAME, PROPOSALS, QUESTS, SAY, TO_WIN, instructions, proposals, targets
 from turngym.envs.multiagent.game import Game, Line
 from turngym.envs.multiagent.speech import quoted
-from turngym.errors import ConfigError, nearest
+from turngym.errors import ConfigError
 from turngym.options import Options as BaseOptions
 
 NOBODY = "nobody"
@@ -102,9 +102,7 @@ class Course(Game, ABC):
 
     def begin(self, generator: np.random.Generator, options: Mapping[str, Any]) -> None:
         """Deal roles and draw the first leader; ``{"roles": ["merlin", ...], "leader": 0}`` fixes them by seat."""
-        for key in options:
-            if key not in _FIXED:
-                raise ConfigError(f"a game of {self.name} has no option {key!r}. {nearest(str(key), _FIXED)}")
+        self.require_known(options, _FIXED)
         drawn = [self.cast[card] for card in generator.permutation(self.num_seats).tolist()]
         first = int(generator.integers(self.num_seats))
         roles, leader = options.get("roles", drawn), options.get("leader", first)

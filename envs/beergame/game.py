@@ -149,9 +149,7 @@ class BeerGame(Game):
 
     def begin(self, generator: np.random.Generator, options: Mapping[str, Any]) -> None:
         """Draw the demand of all weeks; ``{"demand": [8, ...]}`` fixes it."""
-        for key in options:
-            if key != "demand":
-                raise ConfigError(f'a game of {self.name} has no option {key!r}. It takes "demand" alone.')
+        self.require_known(options, ["demand"])
         self.news.clear()
         weeks = self.options.weeks
         self._set_up(self._fixed(options["demand"]) if "demand" in options else self._drawn(weeks, generator))

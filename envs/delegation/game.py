@@ -18,7 +18,7 @@ from turngym.envs.own import find_spec
 from turngym.envs.parsing.thinking import THINKING
 from turngym.envs.registration import env_refusal
 from turngym.envs.settings import worded
-from turngym.errors import ConfigError, nearest
+from turngym.errors import ConfigError
 from turngym.options import OptionError, between
 from turngym.options import Options as BaseOptions
 from turngym.types import JSONValue
@@ -150,9 +150,7 @@ class Delegation(Game):
 
     def begin(self, generator: np.random.Generator, options: Mapping[str, Any]) -> None:
         """Start an episode of the environment; ``{"task": ...}`` picks its instance."""
-        for key in options:
-            if key != "task":
-                raise ConfigError(f"a game of {self.name} has no option {key!r}. {nearest(str(key), ['task'])}")
+        self.require_known(options, ["task"])
         self.news.clear()
         self._clear()
         shown, _ = self.env.reset(seed=int(generator.integers(2**31)), options=dict(options))

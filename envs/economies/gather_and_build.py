@@ -138,9 +138,7 @@ class GatherAndBuild(Game):
 
     def begin(self, generator: np.random.Generator, options: Mapping[str, Any]) -> None:
         """Draw the map and talents; ``{"pay": [10, 30]}`` fixes the coins that a house pays each worker."""
-        for key in options:
-            if key != "pay":
-                raise ConfigError(f'a game of {self.name} has no option {key!r}. It takes "pay" alone.')
+        self.require_known(options, ["pay"])
         self.news.clear()
         self._generator = generator
         talents = [Talents.draw(generator) for _ in range(WORKERS)]

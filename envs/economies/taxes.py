@@ -171,9 +171,7 @@ class Taxes(Game):
 
     def begin(self, generator: np.random.Generator, options: Mapping[str, Any]) -> None:
         """Draw the skills; ``{"skills": [10, 20, 40, 80]}`` fixes them."""
-        for key in options:
-            if key != "skills":
-                raise ConfigError(f'a game of {self.name} has no option {key!r}. It takes "skills" alone.')
+        self.require_known(options, ["skills"])
         self.news.clear()
         self._set_up(self._fixed(options["skills"]) if "skills" in options else self._drawn(generator))
         for seat in self.workers:

@@ -13,7 +13,7 @@ from turngym.envs.hanabi.rules import COLOURS, Card, Held, Round, all_cards
 from turngym.envs.multiagent.game import Game, InvalidAction
 from turngym.envs.settings import worded
 from turngym.envs.tablegames.reading import read_choice
-from turngym.errors import ConfigError, nearest
+from turngym.errors import ConfigError
 from turngym.options import OptionError, between
 from turngym.options import Options as BaseOptions
 from turngym.types import JSONValue
@@ -110,9 +110,7 @@ class Hanabi(Game):
 
     def begin(self, generator: np.random.Generator, options: Mapping[str, Any]) -> None:
         """Shuffle and deal; ``{"deck": ["red 1", ...]}`` begins with these cards, ``player_0``'s hand first."""
-        unknown = [key for key in options if key != "deck"]
-        if unknown:
-            raise ConfigError(f"a game of hanabi has no option {unknown[0]!r}. {nearest(str(unknown[0]), ['deck'])}")
+        self.require_known(options, ["deck"])
         cards = all_cards(self.options.colours, self.options.ranks)
         order = [cards[place] for place in generator.permutation(len(cards)).tolist()]
         self.news.clear()

@@ -9,14 +9,14 @@ vectors) shows the same transcript. A whole small game is in the documentation o
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from turngym.envs.core import LONGEST_ACTION
 from turngym.envs.settings import Configured
-from turngym.errors import ConfigError
+from turngym.errors import ConfigError, nearest
 from turngym.types import JSONValue
 
 FORFEITED = "You gave no legal action: you forfeit the game."
@@ -98,6 +98,17 @@ class Game(Configured, ABC):
     def tell(self, to: Sequence[int], text: str) -> None:
         """Send a line to seats: the only way in which a seat learns anything."""
         self.news.append(Line(tuple(to), text))
+
+    def require_known(self, options: Mapping[str, Any], known: Collection[str] = ()) -> None:
+        """Refuse options of :meth:`begin` that the game does not have.
+
+        Raises:
+            ConfigError: One is not known.
+        """
+        for key in options:
+            if key not in known:
+                hint = nearest(str(key), known) if known else "It takes none."
+                raise ConfigError(f"a game of {self.name} has no option {key!r}. {hint}")
 
     # The rules, implemented by the subclass.
 

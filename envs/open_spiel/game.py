@@ -125,8 +125,7 @@ class OpenSpiel(Game):
 
     def begin(self, generator: np.random.Generator, options: Mapping[str, Any]) -> None:
         """Start a game; there are no options."""
-        for key in options:
-            raise ConfigError(f"a game of {self.name} has no option {key!r}. It takes none.")
+        self.require_known(options)
         self.news.clear()
         self._generator = generator
         if self._draws_chance:

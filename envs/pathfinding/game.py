@@ -16,7 +16,7 @@ from turngym.envs.pathfinding.planning import Problem
 from turngym.envs.pathfinding.world import OnTarget, World, require_grid
 from turngym.envs.settings import worded
 from turngym.envs.tablegames.reading import first_object, read_choice
-from turngym.errors import ConfigError, nearest
+from turngym.errors import ConfigError
 from turngym.options import OptionError, between
 from turngym.options import Options as BaseOptions
 from turngym.types import JSONValue
@@ -116,9 +116,7 @@ class PathFinding(Game):
     def begin(self, generator: np.random.Generator, options: Mapping[str, Any]) -> None:
         """Draw a grid; ``{"map": ["..#", ...], "starts": [[row, column], ...], "goals": [...]}`` fixes it."""
         chosen = self.options
-        unknown = [key for key in options if key not in _FIXED]
-        if unknown:
-            raise ConfigError(f"a game of {self.name} has no option {unknown[0]!r}. {nearest(str(unknown[0]), _FIXED)}")
+        self.require_known(options, _FIXED)
         problem = self._fixed(options) if options else draw_problem(
             generator,
             chosen.layout,

@@ -148,8 +148,7 @@ class PettingZoo(Game):
 
     def begin(self, generator: np.random.Generator, options: Mapping[str, Any]) -> None:
         """Start a game; there are no options."""
-        for key in options:
-            raise ConfigError(f"a game of {self.name} has no option {key!r}. It takes none.")
+        self.require_known(options)
         self.news.clear()
         self._start(int(generator.integers(2**31)))
         for seat in self.everyone:

@@ -14,7 +14,6 @@ from turngym.envs.multiagent.players import Player
 from turngym.envs.multiagent.table import SeatView
 from turngym.envs.settings import worded
 from turngym.envs.tablegames.reading import read_choice
-from turngym.errors import ConfigError
 from turngym.options import Options as BaseOptions
 from turngym.options import between
 from turngym.types import JSONValue
@@ -87,8 +86,7 @@ class NumberGame(Game):
 
     def begin(self, generator: np.random.Generator, options: Mapping[str, Any]) -> None:
         """Start the first round; there are no options."""
-        for key in options:
-            raise ConfigError(f"a game of {self.name} has no option {key!r}. It takes none.")
+        self.require_known(options)
         self.news.clear()
         self.numbers, self._paid_rounds = [], [0] * self.num_seats
         for seat in self.everyone:

@@ -48,6 +48,10 @@ class AlternatingOffers(TwoSeats):
         **dict.fromkeys(REJECTING, "reject"),
     }
     """Simplified text -> answer to an offer."""
+    offer_verb: ClassVar[str]
+    """First word of an offer, before its number."""
+    most: int
+    """Largest offer."""
 
     def setup(self) -> None:
         """Prepare an empty course."""
@@ -86,6 +90,14 @@ class AlternatingOffers(TwoSeats):
     def prompt(self, seat: int) -> str:
         """Return the round, and the offer to be answered."""
         return f"R{self._round_name[1:]}. {self._question()}"
+
+    def legal_actions(self, seat: int) -> tuple[str, ...]:
+        """Return the answers, or every offer if there are at most a thousand steps."""
+        if self._offer is not None:
+            return tuple(dict.fromkeys(self.answers.values()))
+        if self.most // self.step >= LIST_LIMIT:
+            return ()
+        return tuple([f"{self.offer_verb} {amount}" for amount in range(0, self.most + 1, self.step)])
 
     def read(self, seat: int, text: str) -> str:
         """Return an offer or an answer, with ``" | message"`` where there may be one."""
@@ -128,12 +140,27 @@ class AlternatingOffers(TwoSeats):
         """Return the seat's gain."""
         return self._earned[seat]
 
-    def _load_offers(self, state: JSONValue, most: int) -> None:
-        """Restore round, offer and result; what the seats gain from an agreement must be there already.
+    def metrics(self) -> dict[str, float]:
+        """Return each seat's gain, whether they agreed, and the round."""
+        return {
+            "self_gain_0": self._earned[0],
+            "self_gain_1": self._earned[1],
+            "agreement": float(self._agreed is not None),
+            "round": float(self.round),
+        }
 
-        Args:
-            state: What ``state`` returned.
-            most: The largest offer.
+    def state(self) -> JSONValue:
+        """Return round, offer and result."""
+        return {
+            "round": self.round,
+            "offer": self._offer,
+            "agreed": self._agreed,
+            "earned": list(self._earned),
+            "is_over": self._is_over,
+        }
+
+    def load(self, state: JSONValue) -> None:
+        """Restore round, offer and result; what the seats gain from an agreement must be there already.
 
         Raises:
             ValueError: No game can be in this state.
@@ -142,7 +169,7 @@ class AlternatingOffers(TwoSeats):
         if type(is_over) is not bool or type(round_number) is not int or not 1 <= round_number <= self.max_rounds:
             raise ValueError(f"round {round_number!r:.80} and is_over {is_over!r:.80}")
         amounts = [amount for amount in (offer, agreed) if amount is not None]
-        if any(type(each) is not int or not 0 <= each <= most or each % self.step for each in amounts):
+        if any(type(each) is not int or not 0 <= each <= self.most or each % self.step for each in amounts):
             raise ValueError(f"the offer {offer!r:.80} and the agreement {agreed!r:.80}")
         self.round, self._offer, self._agreed, self._is_over = round_number, offer, agreed, is_over
         if agreed is not None and (not is_over or offer is None or self._settled() != agreed):

@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from turngym.envs.multiagent.game import Game
-from turngym.errors import ConfigError, nearest
 from turngym.options import Options as BaseOptions
 from turngym.types import JSONValue
 
@@ -35,10 +34,7 @@ class TwoSeats(Game):
 
     def _restart(self, options: Mapping[str, Any], known: Collection[str] = ()) -> None:
         """Forget the last game, and refuse options that the game does not have."""
-        for key in options:
-            if key not in known:
-                hint = nearest(str(key), known) if known else "It takes none."
-                raise ConfigError(f"a game of {self.name} has no option {key!r}. {hint}")
+        self.require_known(options, known)
         self.news.clear()
         self._is_over = False
         self._earned = [0.0, 0.0]

@@ -145,9 +145,7 @@ class TextArenaGame(Game):
 
     def begin(self, generator: np.random.Generator, options: Mapping[str, Any]) -> None:
         """Start a game; ``{"seed": 1}`` takes TextArena's game of that seed."""
-        for key in options:
-            if key != "seed":
-                raise ConfigError(f"a game of {self.name} has no option {key!r}. {nearest(str(key), ['seed'])}")
+        self.require_known(options, ["seed"])
         seed = options.get("seed", int(generator.integers(2**31)))
         if type(seed) is not int or not 0 <= seed < 2**31:
             raise ConfigError(f"the seed of a game of {self.name} must be 0 to 2147483647, got {seed!r:.60}.")

@@ -23,7 +23,7 @@ from turngym.envs.werewolf.parser import PLAIN
 from turngym.envs.werewolf.rewards import SCALES, forfeit_reward, pay_ballots, pay_exile, pay_result, pay_survivors
 from turngym.envs.werewolf.roles import DOCTOR, SEER, WEREWOLF, checked_roles, seats_of
 from turngym.envs.werewolf.rules import NOBODY
-from turngym.errors import ConfigError, nearest
+from turngym.errors import ConfigError
 from turngym.options import OptionError, at_least
 from turngym.options import Options as BaseOptions
 
@@ -118,9 +118,7 @@ class Course(Game, ABC):
 
     def begin(self, generator: np.random.Generator, options: Mapping[str, Any]) -> None:
         """Deal the roles, or take those of ``options["roles"]``, one per seat; the first night starts."""
-        unknown = [key for key in options if key != "roles"]
-        if unknown:
-            raise ConfigError(f"a game of werewolf has no option {unknown[0]!r}. {nearest(unknown[0], ['roles'])}")
+        self.require_known(options, ["roles"])
         order = generator.permutation(self.num_seats).tolist()  # always sampled, so later numbers do not depend on it
         dealt = [self.cast[card] for card in order]
         if options.get("roles") is not None:

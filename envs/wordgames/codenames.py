@@ -13,7 +13,7 @@ from turngym.envs.tablegames.reading import read_choice
 from turngym.envs.wordgames import clues
 from turngym.envs.wordgames.clues import Clue
 from turngym.envs.wordgames.words import features
-from turngym.errors import ConfigError, nearest
+from turngym.errors import ConfigError
 from turngym.options import OptionError, between
 from turngym.options import Options as BaseOptions
 from turngym.types import JSONValue
@@ -105,9 +105,7 @@ class Codenames(Game):
 
     def begin(self, generator: np.random.Generator, options: Mapping[str, Any]) -> None:
         """Draw words and key; ``{"words": ["apple", ...], "key": ["red", "blue", "neutral", ...]}`` fixes them."""
-        for key in options:
-            if key not in _FIXED:
-                raise ConfigError(f"a game of {self.name} has no option {key!r}. {nearest(str(key), _FIXED)}")
+        self.require_known(options, _FIXED)
         known = sorted(features())
         drawn = [known[place] for place in generator.permutation(len(known))[: self.options.words].tolist()]
         kinds = [self._kinds[place] for place in generator.permutation(len(self._kinds)).tolist()]

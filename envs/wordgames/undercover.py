@@ -14,7 +14,7 @@ from turngym.envs.parsing.thinking import THINKING
 from turngym.envs.settings import worded
 from turngym.envs.tablegames.reading import first_object, read_choice
 from turngym.envs.wordgames.words import features, pairs, partners, plain_speech, says
-from turngym.errors import ConfigError, nearest
+from turngym.errors import ConfigError
 from turngym.options import Options as BaseOptions
 from turngym.options import between
 from turngym.types import JSONValue
@@ -109,9 +109,7 @@ class Undercover(Game):
 
     def begin(self, generator: np.random.Generator, options: Mapping[str, Any]) -> None:
         """Draw words and the undercover; ``{"words": ["apple", "pear"], "undercover": 2}`` fixes them."""
-        for key in options:
-            if key not in _FIXED:
-                raise ConfigError(f"a game of {self.name} has no option {key!r}. {nearest(str(key), _FIXED)}")
+        self.require_known(options, _FIXED)
         pair = pairs()[int(generator.integers(len(pairs())))]
         drawn = pair[:: 1 if generator.random() < 0.5 else -1], int(generator.integers(self.num_seats))
         words, undercover = (options.get(key, each) for key, each in zip(_FIXED, drawn, strict=True))

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, TypeAlias
 import numpy as np
 
 from turngym.envs.multiagent.game import InvalidAction
-from turngym.envs.tablegames.alternating import LIST_LIMIT, AlternatingOffers
+from turngym.envs.tablegames.alternating import AlternatingOffers
 from turngym.envs.tablegames.bargaining.reading import read_offer
 from turngym.envs.tablegames.bargaining.rules import efficiency, fairness, utilities
 from turngym.errors import ConfigError
@@ -54,6 +54,7 @@ class Bargaining(AlternatingOffers):
     options: Options
 
     name = "bargaining"
+    offer_verb = "keep"
     beaten_by: ClassVar[Mapping[str, str]] = dict.fromkeys(
         ("alphabetically last", "winners' most frequent action"),
         "asking for more than half and rejecting everything wins as soon as a random opponent accepts, which it does "
@@ -67,7 +68,7 @@ class Bargaining(AlternatingOffers):
     def setup(self) -> None:
         """Prepare an empty course."""
         super().setup()
-        self.pie = self.options.pie
+        self.pie = self.most = self.options.pie
         self._choices = tuple(map(float, self.options.discounts))
         self.discounts = (1.0, 1.0)
         """The discount of each seat in this game."""
@@ -106,14 +107,6 @@ class Bargaining(AlternatingOffers):
         if self._offer is None:
             return f"How do you divide {self.pie}?"
         return f"You would get {self.pie - self._offer} of {self.pie}. Do you accept or reject?"
-
-    def legal_actions(self, seat: int) -> tuple[str, ...]:
-        """Return accept and reject, or every division if there are at most a thousand steps."""
-        if self._offer is not None:
-            return "accept", "reject"
-        if self.pie // self.step >= LIST_LIMIT:
-            return ()
-        return tuple([f"keep {share}" for share in range(0, self.pie + 1, self.step)])
 
     def _read_offer(self, seat: int, text: str) -> str:
         action, keep = read_offer(text, seat, self.pie, self.options.messages_allowed)
@@ -155,26 +148,15 @@ class Bargaining(AlternatingOffers):
 
     def metrics(self) -> dict[str, float]:
         """Return GLEE's measures: efficiency, fairness (0 without an agreement), each seat's gain, and the round."""
-        gains = (self._earned[0], self._earned[1])
         return {
-            "efficiency": efficiency(gains),
+            "efficiency": efficiency((self._earned[0], self._earned[1])),
             "fairness": 0.0 if self._agreed is None else fairness(self._agreed / self.pie),
-            "self_gain_0": gains[0],
-            "self_gain_1": gains[1],
-            "agreement": float(self._agreed is not None),
-            "round": float(self.round),
+            **super().metrics(),
         }
 
     def state(self) -> JSONValue:
         """Return discounts, round, offer and result."""
-        return {
-            "discounts": list(self.discounts),
-            "round": self.round,
-            "offer": self._offer,
-            "agreed": self._agreed,
-            "earned": list(self._earned),
-            "is_over": self._is_over,
-        }
+        return {"discounts": list(self.discounts), **super().state()}
 
     def load(self, state: JSONValue) -> None:
         """Restore what ``state`` returned.
@@ -183,7 +165,7 @@ class Bargaining(AlternatingOffers):
             ValueError: No game can be in this state.
         """
         self.discounts = _two(state["discounts"])
-        self._load_offers(state, self.pie)
+        super().load(state)
 
     def swap_hidden(self, seat: int, generator: np.random.Generator) -> bool:
         """Draw another discount for the other seat, where the seat does not know it."""

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, TypeAlias
 import numpy as np
 
 from turngym.envs.multiagent.game import InvalidAction
-from turngym.envs.tablegames.alternating import LIST_LIMIT, AlternatingOffers
+from turngym.envs.tablegames.alternating import AlternatingOffers
 from turngym.envs.tablegames.price_negotiation.reading import read_price
 from turngym.envs.tablegames.price_negotiation.rules import BUYER, SELLER, efficiency, fairness, gain
 from turngym.errors import ConfigError
@@ -64,6 +64,7 @@ class PriceNegotiation(AlternatingOffers):
     options: Options
     score_range = (-2.0, 2.0)
     name = "price_negotiation"
+    offer_verb = "price"
     answers: ClassVar[Mapping[str, str]] = {
         **AlternatingOffers.answers,
         **{"acceptoffer": "accept", "rejectoffer": "reject"},
@@ -132,14 +133,6 @@ class PriceNegotiation(AlternatingOffers):
             return "What price do you offer?"
         return f"The price is {self._offer}. Do you accept, reject or leave?"
 
-    def legal_actions(self, seat: int) -> tuple[str, ...]:
-        """Return the answers, or every price if there are at most a thousand steps."""
-        if self._offer is not None:
-            return "accept", "reject", "leave"
-        if self.most // self.step >= LIST_LIMIT:
-            return ()
-        return tuple([f"price {price}" for price in range(0, self.most + 1, self.step)])
-
     def _read_offer(self, seat: int, text: str) -> str:
         action, price = read_price(text, self.options.messages_allowed)
         if price > self.most or price % self.step:
@@ -181,26 +174,15 @@ class PriceNegotiation(AlternatingOffers):
 
     def metrics(self) -> dict[str, float]:
         """Return GLEE's measures: efficiency, fairness (1 without a trade), each seat's gain; and the round."""
-        is_traded = self._agreed is not None
         return {
-            "efficiency": efficiency(self.values, is_traded),
+            "efficiency": efficiency(self.values, self._agreed is not None),
             "fairness": fairness(self._agreed, self.values, self.unit),
-            "self_gain_0": self._earned[0],
-            "self_gain_1": self._earned[1],
-            "agreement": float(is_traded),
-            "round": float(self.round),
+            **super().metrics(),
         }
 
     def state(self) -> JSONValue:
         """Return values, round, offer and result."""
-        return {
-            "values": list(self.values),
-            "round": self.round,
-            "offer": self._offer,
-            "agreed": self._agreed,
-            "earned": list(self._earned),
-            "is_over": self._is_over,
-        }
+        return {"values": list(self.values), **super().state()}
 
     def load(self, state: JSONValue) -> None:
         """Restore what ``state`` returned.
@@ -211,7 +193,7 @@ class PriceNegotiation(AlternatingOffers):
         if not _are_values(state["values"], self.most):
             raise ValueError(f"values must be two whole numbers in [0, {self.most}], got {state['values']!r:.80}")
         self.values = (state["values"][0], state["values"][1])
-        self._load_offers(state, self.most)
+        super().load(state)
 
     def swap_hidden(self, seat: int, generator: np.random.Generator) -> bool:
         """Draw another value for the other seat, where the seat does not know it."""
