@@ -266,6 +266,7 @@ def valued(table: TurnTable, seed: int = 1) -> TurnTable:
         token_reference_logprob=table.token_logprob - 0.3,
         token_trainer_logprob=trainers,
         token_teacher_logprob=torch.where(silent, float("nan"), table.token_logprob + 0.5 - gaps),
+        token_squares=0.4 + 0.5 * gaps.abs(),
     )
 
 

@@ -62,6 +62,8 @@ class Need(enum.Enum):
     TEACHER_LOGPROBS = "teacher_logprobs"
     OLD_LOGPROBS = "old_logprobs"
     """The credit reads what ratios are taken against, so that it must be known before the first update."""
+    SQUARED_PROBABILITIES = "squared_probabilities"
+    """The credit reads the sum of the squared probabilities that each sampled token was drawn from."""
     OBSERVATIONS = "observations"
     """The loss reads the log-probabilities of what prompts say after an answer, see :attr:`LossInputs.observed`."""
 

@@ -20,6 +20,7 @@ _FIELDS: dict[Scope, tuple[str, ...]] = {
         "token_reference_logprob",
         "token_trainer_logprob",
         "token_teacher_logprob",
+        "token_squares",
     ),
     "turn": (
         "episode",

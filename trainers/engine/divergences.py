@@ -47,6 +47,17 @@ class TeacherStates(NamedTuple):
         found = flat_scores(self.head, self.hidden.to(device), places, ids.to(device), temperature).logprobs
         return torch.where(self.known, found.double().cpu(), float("nan"))
 
+    @no_grad
+    def squares(self, temperature: float) -> Float[Tensor, "token"]:
+        """Return the sum of the squared probabilities of each distribution in double precision."""
+        device = self.head.weight.device
+        size = chunk_size(self.head.words, BUDGET if device.type == "cpu" else GPU_BUDGET)
+        parts = [
+            (_wide(self.head.logits(states.to(device))) / (temperature or 1.0)).softmax(-1).square().sum(-1).double()
+            for states in self.hidden.split(size)
+        ]
+        return torch.cat(parts).cpu() if parts else torch.zeros(0, dtype=torch.float64)
+
 
 class Compared(NamedTuple):
     """What the policy is compared with in one pass.

@@ -240,6 +240,8 @@ def prepare(
     wanted = {Need.TRAINER_LOGPROBS} | ({Need.OLD_LOGPROBS} if old_logprobs == "own" else set())
     trainers = old_logprobs == "trainer" or bool(wanted & algorithm.needs)
     table = _with_columns(table, batch, networks, first_pass if trainers else None)
+    if Need.SQUARED_PROBABILITIES in algorithm.needs:
+        table = _with_squares(table, batch, networks)
     states, form = None, algorithm.divergence
     if teacher is not None:
         table, states = _with_teacher(table, kept, rows, batch, networks, teacher, form is not None)
@@ -266,6 +268,12 @@ def _with_columns(table: TurnTable, batch: Batch, networks: Networks, first_pass
         found = sampled_logprobs(batch, table, policy, networks, first_pass(_scored_sequences(batch)))
         table = replace(table, token_trainer_logprob=found)
     return table
+
+
+def _with_squares(table: TurnTable, batch: Batch, networks: Networks) -> TurnTable:
+    """Return the table with the policy's squared probabilities, summed over the vocabulary."""
+    states = teacher_states(batch, table, Teacher(networks.policy), networks)
+    return replace(table, token_squares=states.squares(networks.temperature))
 
 
 def _with_teacher(

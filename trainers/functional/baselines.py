@@ -35,7 +35,7 @@ def leave_one_out_baselines(
 
 def length_weighted_baselines(
     returns: Float[Tensor, "episode"],
-    lengths: Int[Tensor, "episode"],
+    lengths: Int[Tensor, "episode"] | Float[Tensor, "episode"],
     groups: Int[Tensor, "episode"],
     *,
     singleton: Singleton = "zero",
@@ -47,7 +47,7 @@ def length_weighted_baselines(
 
     Args:
         returns: One number an episode.
-        lengths: Sampled tokens of each episode.
+        lengths: Sampled tokens of each episode, or another weight.
         groups: Group of each episode, dense.
         singleton: The only episode of a group is compared with itself (``zero``) or with 0 (``raw``).
 
@@ -62,7 +62,7 @@ def length_weighted_baselines(
     tokens = lengths.to(returns.dtype)
     total = zeros.index_add(0, groups, tokens)
     above = zeros.index_add(0, groups, tokens * (returns - smallest[groups]))
-    found = smallest + above / total.clamp_min(1)
+    found = smallest + above / total.where(total > 0, 1)
     if singleton == "raw":
         found = found.masked_fill(groups.bincount(minlength=len(zeros)) == 1, 0.0)
     return found[groups]

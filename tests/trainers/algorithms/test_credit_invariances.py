@@ -70,6 +70,7 @@ SCALED_BY_RETURNS = {
     "dgpo": "groups are weighted by their mean returns",
     "lite_ppo": "differences are divided by the deviation of all returns",
     "maxrl": "differences are divided by the mean return of the group",
+    "otb": "the last tokens of the longest episode have no baseline",
     "nft": "an episode is right from a return on",
     "nft by odds": "an episode is right from a return on",
     "trpa": "an episode is right from a return on",
@@ -144,6 +145,7 @@ def valued(trajectories: list[Trajectory]) -> TurnTable:
         token_reference_logprob=table.token_logprob + 0.4 * columns[1],
         token_trainer_logprob=table.token_logprob + 0.2 * columns[1],
         token_teacher_logprob=table.token_logprob - 0.3 * columns[1],
+        token_squares=0.5 + 0.3 * columns[1],
     )
 
 
@@ -261,6 +263,7 @@ def test_a_fault_takes_its_episode_out_and_nothing_else(trajectories: list[Traje
         token_reference_logprob=kept.token_reference_logprob,
         token_trainer_logprob=kept.token_trainer_logprob,
         token_teacher_logprob=kept.token_teacher_logprob,
+        token_squares=kept.token_squares,
     )
     for variant in variants():
         assert torch.equal(made(variant).credit(more).advantages, made(variant).credit(kept).advantages), variant

@@ -28,7 +28,9 @@ def table_of(trajectories: list[Trajectory]) -> TurnTable:
     """Return the turn table, where the trainer's log-probabilities are those of the sampler."""
     table = turn_table(trajectories)
     same = table.token_logprob
-    return replace(table, token_trainer_logprob=same, token_reference_logprob=same, token_teacher_logprob=same)
+    squares = same.exp()
+    table = replace(table, token_trainer_logprob=same, token_reference_logprob=same)
+    return replace(table, token_teacher_logprob=same, token_squares=squares)
 
 
 def failures(returns: list[float], invalid_turn: int) -> list[Trajectory]:

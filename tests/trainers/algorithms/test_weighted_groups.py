@@ -158,3 +158,11 @@ def test_hierarchical_grpo_compares_solvers_of_one_game_and_proposers_of_the_gro
     close(by_episode(over, episodes), [-0.2, 0.25, -0.75, 0.2, 0.25, 0.25, 0, -1.5, 1.5])
     proposers = [each for each in episodes if each.role == "proposer"]
     close(by_episode(inside, proposers), [-0.2, 0.2, 0])  # a batch may lack a role of the game
+
+
+def test_otb_compares_each_token_with_what_others_had_to_go_at_its_place() -> None:
+    found = [episode([0, 0, 1], tokens=[1, 1, 1]), episode([0, 0], tokens=[1, 1])]
+    logprobs, squares = [-0.5, -0.5, -0.5, -1.0, -1.0], [0.5, 0.5, 0.5, 0.3, 0.3]
+    table = replace(turn_table(found), token_logprob=tensor(logprobs).double(), token_squares=tensor(squares).double())
+    close(of("otb", table), [0.662893, 0.662893, 1, -0.337107, -0.337107], 1e-6)
+    close(of("otb", table, leave_one_out=True), [1, 1, 1, -1, -1], 1e-9)

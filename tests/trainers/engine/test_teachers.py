@@ -67,6 +67,21 @@ def scored(network: Any, trajectories: Sequence[Trajectory]) -> Tensor:
     return torch.cat(found).detach().double()
 
 
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+def test_squared_probabilities_are_those_of_the_policy_at_each_sampled_token(
+    temperature: float, trajectories: list[Trajectory]
+) -> None:
+    policy = small_model()
+    found = prepare(trajectories, policy, build("otb"), temperature=temperature).table.token_squares
+    expected = []
+    for turn in (turn for each in trajectories for turn in each.turns):
+        ids = torch.tensor([[*turn.prompt_ids, *turn.completion_ids]])
+        logits = policy.network(ids).logits[0, len(turn.prompt_ids) - 1 : -1].double() / temperature
+        expected.append(logits.softmax(-1).square().sum(-1))
+    assert found is not None
+    torch.testing.assert_close(found, torch.cat(expected).detach(), atol=1e-6, rtol=1e-5)
+
+
 def test_another_model_scores_what_the_policy_sampled(trajectories: list[Trajectory]) -> None:
     other = small_model(seed=3, hidden=32)
     expected = scored(other.network, trajectories)

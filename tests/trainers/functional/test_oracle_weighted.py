@@ -3,8 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
 import torch
-from oracle import Vector, every
+from oracle import Vector, every, vectors
 from test_oracle_credit import check as check_credit
 from test_oracle_credit import in_precision, outcome_table, turn
 from test_oracle_newer import compare, inputs_of, outcomes
@@ -37,6 +38,29 @@ def test_dgpo(vector: Vector) -> None:
     method = build("dgpo", {"dgpo": {"temperature": vector.settings["temperature"], "rate": "accuracy"}})
     found = method.credit(table).advantages[torch.tensor(lengths).cumsum(0) - 1]
     vector.close(found, vector["advantages"])
+
+
+@pytest.mark.parametrize("vector", [*vectors("verl_otb"), *vectors("verl_otb_tir")])
+def test_otb(vector: Vector) -> None:
+    """Every token under the mask is a turn; the form for tools is that of sampled tokens alone.
+
+    The weights of verl's sampler, which we leave to ``tis``, multiply 1 - 2 p + squares: they are put into the squares.
+    """
+    episodes, names = [], sorted(set(vector["index"]))
+    rows = zip(vector["token_level_rewards"], vector["old_log_probs"], vector.mask().tolist(), strict=True)
+    for row, (rewards, logprobs, mask) in enumerate(rows):
+        turns = [
+            replace(turn(reward, 1), logprobs=(logprob,))
+            for reward, logprob, here in zip(rewards, logprobs, mask, strict=True)
+            if here
+        ]
+        spec = EpisodeSpec(row, 0, names.index(vector["index"][row]))
+        episodes.append(Trajectory(spec, turns=turns, terminated=True))
+    mask, table = vector.mask(), in_precision(turn_table(episodes), vector)
+    squares, chances = vector.real(vector["sum_pi_squared"])[mask], vector.real(vector["old_log_probs"])[mask].exp()
+    weights = vector.real(vector["rollout_is_weights"] or torch.ones(mask.shape).tolist())[mask]
+    table = replace(table, token_squares=weights**2 * (1 - 2 * chances + squares) - 1 + 2 * chances)
+    check_credit(vector, table, "otb", singleton="raw")
 
 
 @every("dvao")

@@ -259,6 +259,10 @@ CASES: dict[str, Case] = {
         (LENGTH, Step("the length-weighted baseline contains the episode's own return", rules=("is_single",))),
     ),
     "opsm": Case("unbiased", base="rloo", note=_FIRST),
+    "otb": Case(
+        "biased",
+        (LENGTH, Step("the baseline contains the episode's own rewards and their weights", {"leave_one_out": True})),
+    ),
     "pass_k": Case(
         "biased",
         (Step("only the best episode of a group counts", rules=("is_binary",)), LENGTH),
