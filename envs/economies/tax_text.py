@@ -9,6 +9,12 @@ from itertools import product
 from turngym.envs.economies.labour import COST, HUNDRED, LOG_SCALE, LONGEST, RATE_STEP, Economy, effort
 
 PLANNER, WORKER = "planner", "worker"
+HOURS = {
+    form: str(hours)
+    for hours in range(LONGEST + 1)
+    for form in (f"{hours}", f"{hours} hours", f"work {hours}", f"work {hours} hours", f"i work {hours} hours")
+}
+"""Text -> hours in the notation of actions."""
 
 
 def number(amount: float, decimals: int = 1) -> str:

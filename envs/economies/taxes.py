@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from itertools import product
-from statistics import fmean
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from turngym.envs.economies.inequality import equality
 from turngym.envs.economies.labour import HUNDRED, LOG_SCALE, LONGEST, RATE_STEP, Economy, Rates, effort
+from turngym.envs.economies.tax_scores import HIGHEST_SCORE, Course, Round, first_rates
 from turngym.envs.economies.tax_text import (
+    HOURS,
     PLANNER,
     WORKER,
     instructions,
@@ -32,26 +31,8 @@ from turngym.types import JSONValue
 LOWEST_SKILL, HIGHEST_SKILL = 10, 120
 FLOORS = {"flat": (0,), "two": (0, 2000), "three": (0, 1000, 4000)}
 """Incomes at which brackets begin."""
-HIGHEST_SCORE = 2.0
 _PLAYERS = "turngym.envs.economies.tax_players"
-_LEGAL_HOURS = tuple(map(str, range(LONGEST + 1)))
-_HOURS = {
-    form: str(hours)
-    for hours in range(LONGEST + 1)
-    for form in (f"{hours}", f"{hours} hours", f"work {hours}", f"work {hours} hours", f"i work {hours} hours")
-}
-
-
-class Round(NamedTuple):
-    """Choices of a period that is over.
-
-    Args:
-        rates: Rate of each bracket.
-        hours: Hours of each worker.
-    """
-
-    rates: Rates
-    hours: tuple[int, ...]
+_LEGAL_HOURS = tuple(dict.fromkeys(HOURS.values()))
 
 
 class Taxes(Game):
@@ -144,14 +125,9 @@ class Taxes(Game):
 
     _constructor = __init__
 
-    @property
-    def _start(self) -> Rates:
-        """Rates before the first decision."""
-        return (HUNDRED // 2,) * len(self.economy.floors)
-
     def _set_up(self, skills: list[int]) -> None:
         self.skills = skills
-        self.rates = self._start
+        self.rates: Rates = first_rates(self.economy)
         """Rates in force."""
         self.is_set = False
         """Whether the planner has set the rates of this period."""
@@ -161,7 +137,7 @@ class Taxes(Game):
 
     def _count(self) -> None:
         """Compute what the choices of all periods bring."""
-        self._periods = [self.economy.period(self.skills, each.hours, each.rates) for each in self.rounds]
+        self._course = Course(self.economy, self.skills, self.rounds)
         self._scores: list[float] | None = None
 
     def instructions(self, seat: int) -> str:
@@ -232,7 +208,7 @@ class Taxes(Game):
         """Return the hours or rates that an answer names."""
         is_planner = seat == self.planner
         try:
-            found = read_choice(text, rate_meanings(len(self.economy.floors)) if is_planner else _HOURS)
+            found = read_choice(text, rate_meanings(len(self.economy.floors)) if is_planner else HOURS)
         except InvalidAction as error:
             count = len(self.economy.floors)
             wanted = (
@@ -262,7 +238,7 @@ class Taxes(Game):
         self.rounds.append(Round(self.rates, tuple([int(actions[seat]) for seat in self.workers])))
         self.is_set = False
         self._count()
-        period = self._periods[-1]
+        period = self._course.periods[-1]
         welfare = self.economy.welfare(self.skills, period.utilities)
         start = f"Period {len(self.rounds)}:"
         for seat in self.workers:
@@ -288,7 +264,7 @@ class Taxes(Game):
         lines = [f"{self.role(seat)}, rates {percentages(self.rates)}{' set' if self.is_set else ''}"]
         if seat != self.planner:
             lines[0] += f", skill {self.skills[seat]}"
-        for choices, period in zip(self.rounds, self._periods, strict=True):
+        for choices, period in zip(self.rounds, self._course.periods, strict=True):
             rates = percentages(choices.rates)
             if seat == self.planner:
                 welfare = number(self.economy.welfare(self.skills, period.utilities))
@@ -311,60 +287,13 @@ class Taxes(Game):
         if seat in self.forfeited or not self.rounds:
             return 0.0
         if self._scores is None:
-            self._scores = [*map(self._worker_score, self.workers), self._planner_score()]
+            planner = self._course.planner_score(self.options.largest_change)
+            self._scores = [*map(self._course.worker_score, self.workers), planner]
         return self._scores[seat]
-
-    def _planner_score(self) -> float:
-        share = self._welfare() / self._reachable()
-        return min(max(share, 0.0), HIGHEST_SCORE)
-
-    def _welfare(self) -> float:
-        """Return the mean welfare of a period."""
-        return fmean([self.economy.welfare(self.skills, each.utilities) for each in self._periods])
-
-    def _reachable(self) -> float:
-        """Return the mean welfare if rates move to the best ones as fast as allowed and workers choose best hours."""
-        economy, skills, most = self.economy, self.skills, self.options.largest_change
-        wanted, rates = economy.best_rates(skills)[0], self._start
-        found = []
-        for _ in self.rounds:
-            rates = tuple([min(max(new, old - most), old + most) for new, old in zip(wanted, rates, strict=True)])
-            utilities = economy.period(skills, economy.best_hours(skills, rates), rates).utilities
-            found.append(economy.welfare(skills, utilities))
-        return fmean(found)
-
-    def _worker_score(self, seat: int) -> float:
-        """Return what a worker's hours add to its utility without work, divided by what its best hours add."""
-        added, possible = [], []
-        for choices, period in zip(self.rounds, self._periods, strict=True):
-            best = self.economy.best_hours(self.skills, choices.rates)[seat]
-            idle, most = (self._instead(seat, choices, hours) for hours in (0, best))
-            added.append(period.utilities[seat] - idle)
-            possible.append(most - idle)
-        share, best_sum = math.fsum(added), math.fsum(possible)
-        return min(max(share / best_sum, 0.0), 1.0) if best_sum > 0 else float(share >= 0)
-
-    def _instead(self, seat: int, choices: Round, hours: int) -> float:
-        """Return the utility of a worker if it alone had chosen other hours."""
-        changed = [hours if other == seat else each for other, each in enumerate(choices.hours)]
-        return self.economy.period(self.skills, changed, choices.rates).utilities[seat]
 
     def metrics(self) -> dict[str, float]:
         """Return welfare and its best, mean income, equality of incomes net of taxes, and mean rates."""
-        periods = self._periods
-        net = [
-            equality([round(HUNDRED * (z + back)) - tax for z, back, tax in zip(p[0], p.rebates, p.taxes, strict=True)])
-            for p in periods
-        ]
-        found = {
-            "welfare": self._welfare() if periods else 0.0,
-            "best_welfare": self.economy.best_rates(self.skills)[1],
-            "mean_income": fmean([fmean(p.incomes) for p in periods]) if periods else 0.0,
-            "equality": fmean(net) if net else 1.0,
-        }
-        for place in range(len(self.economy.floors)):
-            found[f"rate_{place + 1}"] = fmean([each.rates[place] for each in self.rounds]) if periods else 0.0
-        return found
+        return self._course.metrics()
 
     def state(self) -> JSONValue:
         """Return skills, rates, and the periods that are over."""
@@ -386,7 +315,7 @@ class Taxes(Game):
             raise ValueError(f"the skills {skills!r:.200}")
         if not isinstance(is_set, bool) or not isinstance(rounds, list) or len(rounds) + is_set > self.options.periods:
             raise ValueError(f"{rounds!r:.200} rounds")
-        last: Sequence[int] = self._start
+        last: Sequence[int] = first_rates(self.economy)
         for chosen, hours in [*rounds, [rates, [0] * self.planner]]:
             most = self.options.largest_change
             if not _are_counts(chosen, len(last), 0, HUNDRED) or any(each % RATE_STEP for each in chosen):
@@ -396,7 +325,7 @@ class Taxes(Game):
             if not _are_counts(hours, self.planner, 0, LONGEST):
                 raise ValueError(f"the hours {hours!r:.200}")
             last = chosen
-        if not is_set and tuple(rounds[-1][0] if rounds else self._start) != tuple(rates):
+        if not is_set and tuple(rounds[-1][0] if rounds else first_rates(self.economy)) != tuple(rates):
             raise ValueError(f"the rates {rates!r:.200} before they are set")
         self.skills, self.rates, self.is_set = list(skills), tuple(rates), is_set
         self.rounds = [Round(tuple(chosen), tuple(hours)) for chosen, hours in rounds]

@@ -41,13 +41,6 @@ def exact_match(prediction: str, answers: Sequence[str], form: Callable[[str], s
     return any(found == form(answer) for answer in answers)
 
 
-def contains_answer(prediction: str, answers: Sequence[str]) -> bool:
-    """Return whether one of the accepted answers stands somewhere in the prediction, both normalised."""
-    found = normalise(prediction)
-    parts = map(normalise, answers)
-    return exact_match(prediction, answers) or any(part in found for part in parts if part)
-
-
 def f1(prediction: str, answers: Sequence[str], form: Callable[[str], str] = normalise) -> float:
     """Return the best harmonic mean of token precision and recall over the accepted answers.
 

@@ -18,7 +18,6 @@ from turngym.envs.sql.updates import UPDATES
 from turngym.envs.website.draw import Dice
 from turngym.seeding import restart
 
-UPDATES_SHARE = 0.35
 _AMBIGUOUS_SHARE = {1: 0.0, 2: 0.3, 3: 0.6}
 _CONDITIONS = {1: (1, 1), 2: (2, 2), 3: (2, 3)}
 

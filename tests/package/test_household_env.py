@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from household_games import write_problem
 
 from turngym.envs.household.env import TURNS_A_SUBTASK, Household
 from turngym.envs.household.furniture import FITS, LAMP, LAMP_PLACES, NEEDS, RECEPTACLES, ROOMS, THINGS
 from turngym.envs.household.generator import Plan, ask, build, draw_plan
 from turngym.envs.household.goals import is_reached
-from turngym.envs.household.pddl import names_of, read_problem, write_problem
+from turngym.envs.household.pddl import names_of, read_problem
 from turngym.envs.household.rules import House
 from turngym.envs.household.world import KINDS, LOOK, TWO, Goal
 from turngym.envs.instances import split_of

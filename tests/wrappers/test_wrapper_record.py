@@ -15,10 +15,10 @@ from wrapped_envs import NAMES, made, policy
 
 from turngym.envs.transcript import transcript
 from turngym.envs.vector import make_vec
-from turngym.errors import ConfigError, TurngymError
+from turngym.errors import ConfigError
 from turngym.wrappers import Wrapping, wrap
 from turngym.wrappers.recording.episode_log import read_episodes
-from turngym.wrappers.recording.replay import ReplayPolicy, rebuild, replay_episode, replay_jsonl
+from turngym.wrappers.recording.replay import rebuild, replay_episode, replay_jsonl
 
 INNER = tuple(name for name in NAMES if name != "record")
 
@@ -208,11 +208,6 @@ def test_a_replay_under_other_rules_shows(tmp_path: Path) -> None:
     env = recorded(tmp_path)
     play(env, 1)
     (episode,) = read_episodes(tmp_path / "0000.jsonl")
-    assert transcript(made("toy/Counter-v0"), 1, ReplayPolicy(episode)).count("\nturn ") == len(episode.actions)
-    with pytest.raises(TurngymError, match="before turn 1, but the recorded episode showed"):
-        transcript(made("toy/Counter-v0"), 2, ReplayPolicy(episode))
-    with pytest.raises(TurngymError, match="continues after them"):
-        transcript(made("toy/Counter-v0", goal=99, max_turns=99), 1, ReplayPolicy(episode, strict=False))
     changed = {**episode.header, "settings": {**episode.header["settings"], "max_turns": 1}}
     assert replay_episode(type(episode)(changed, (), episode.actions, (), True, ""), is_trusted=True) != episode.text
 

@@ -10,42 +10,13 @@ import gymnasium
 
 from turngym.envs.registration import env_refusal
 from turngym.envs.transcript import replay
-from turngym.errors import ConfigError, TurngymError
+from turngym.errors import ConfigError
 from turngym.plugins import is_registered
 from turngym.types import StrPath
 from turngym.wrappers.core import StepResult
 from turngym.wrappers.recording.episode_log import EpisodeLog, RecordedEpisode, read_episodes
 from turngym.wrappers.snapshots import written
 from turngym.wrappers.wrapping import Wrapping, is_left_out, wrapper_refusal
-
-
-class ReplayPolicy:
-    """Returns the actions of a recorded episode one by one; for :func:`turngym.envs.transcript.transcript`.
-
-    Args:
-        episode: The episode.
-        strict: Whether another observation than the recorded one is an error.
-
-    Raises:
-        TurngymError: On a call: the observation differs from the recorded one, or there are no more actions.
-    """
-
-    def __init__(self, episode: RecordedEpisode, *, strict: bool = True) -> None:
-        self.episode = episode
-        self.strict = strict
-        self.turn = 0
-
-    def __call__(self, observation: Any, info: Mapping[str, Any]) -> str:
-        """Return the next action."""
-        if self.turn == len(self.episode.actions):
-            raise TurngymError(f"the recorded episode has {self.turn} turns, but its replay continues after them.")
-        if self.strict and isinstance(observation, str) and observation != self.episode.observations[self.turn]:
-            raise TurngymError(
-                f"the replay shows {observation[:60]!r} before turn {self.turn + 1}, but the recorded episode showed "
-                f"{str(self.episode.observations[self.turn])[:60]!r}: the environment or its version is another one."
-            )
-        self.turn += 1
-        return self.episode.actions[self.turn - 1]
 
 
 def rewrap(

@@ -157,7 +157,7 @@ def test_a_worker_that_forfeits_does_not_work_and_a_planner_keeps_the_rates() ->
     table.expire(0)
     say(table, "50", "50")
     game: Any = table.game
-    first = game._periods[0].utilities
+    first = game._course.periods[0].utilities
     earned = game.economy.welfare([40, 80], first) / 2000
     assert table.is_over and table.returns[2] == pytest.approx(earned - 10.0)
     assert table.returns[0] == pytest.approx(first[0] / 1000 - 10.0)

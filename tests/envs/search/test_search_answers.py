@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turngym.envs.search.answers import chosen_letter, contains_answer, exact_match, f1, normalise
+from turngym.envs.search.answers import chosen_letter, exact_match, f1, normalise
 from turngym.envs.search.env import SearchQA
 from turngym.envs.search.wide_match import normalise_wide
 from turngym.envs.tools.questions.judges import find_judge
@@ -110,9 +110,9 @@ def test_f1_is_symmetric_between_0_and_1_and_1_for_equal_texts(first: str, secon
 
 
 @given(st.text(), st.lists(st.text(), max_size=3))
-def test_an_exact_match_has_f1_of_1_and_contains_the_answer(prediction: str, answers: list[str]) -> None:
+def test_an_exact_match_has_f1_of_1(prediction: str, answers: list[str]) -> None:
     if exact_match(prediction, answers):
-        assert f1(prediction, answers) == 1.0 and contains_answer(prediction, answers)
+        assert f1(prediction, answers) == 1.0
 
 
 CHOICES = ["aspirin", "an antibiotic", "rest", "B"]
@@ -204,10 +204,6 @@ def test_the_wider_judge_equates_what_the_published_one_does(given_answer: str, 
     task = FileTask("a", "question", (gold,))
     assert exact_match(given_answer, [gold]) and find_judge("wide", [task])(task, given_answer).success
     assert not find_judge("exact", [task])(task, given_answer).success
-
-
-def test_an_answer_of_which_normalisation_leaves_nothing_is_not_part_of_every_prediction() -> None:
-    assert not contains_answer("whatever", ["The The"]) and contains_answer("The The", ["the the"])
 
 
 @pytest.mark.parametrize(("match", "is_right"), [("published", False), ("wide", True)])
