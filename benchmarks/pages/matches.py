@@ -62,6 +62,7 @@ def players_table(found: Numbers) -> Table:
     places = iter(rank_ranges(ends))
     ranks = [next(places) if rating is not None else None for rating in ratings]
     axis = elo_axis(ratings, _anchor_elo(found))
+    has_score = any("score" in player["all"] for player in found["players"].values())
     lines = []
     for name, rating, rank in zip(names, ratings, ranks, strict=True):
         own, usage = found["players"][name]["all"], found["players"][name]["usage"]
@@ -71,7 +72,8 @@ def players_table(found: Numbers) -> Table:
             Cell(name, name.lower(), "who"),
             elo_cell(rating, axis, name == anchor),
             estimate_cell(win, _WIN, 100),
-            _plain(_estimate(own.get("score")), 3),
+            _plain(_estimate(own.get("draw")), 1, 100),
+            *([_plain(_estimate(own.get("score")), 3)] if has_score else []),
             Cell(f"{win.count:,}", win.count) if win else Cell(UNKNOWN),
             Cell(figure(100 * usage["forfeits_per_call"]), usage["forfeits_per_call"]),
             Cell(f"{usage['faults']:,}", usage["faults"]),
@@ -82,7 +84,8 @@ def players_table(found: Numbers) -> Table:
         Column("player", "ascending", is_number=False),
         Column("Elo", is_number=False),
         Column("win %", is_number=False, title="Share of its seats that won, in games with others"),
-        Column("score"),
+        Column("draw %", title="Share of games in which no side won, or every side did"),
+        *([Column("score")] if has_score else []),
         Column("games", title="With others"),
         Column("forfeit %", "ascending", title="Share of the questions at which the seat forfeited"),
         Column("faults", "ascending"),
@@ -102,8 +105,8 @@ def elo_cell(rating: Estimate | None, axis: Axis, is_anchor: bool) -> Cell:
     return Cell(figure(rating.value, 0), rating.value, interval="fixed")
 
 
-def _plain(estimate: Estimate | None, digits: int) -> Cell:
-    return Cell(UNKNOWN) if estimate is None else Cell(figure(estimate.value, digits), estimate.value)
+def _plain(estimate: Estimate | None, digits: int, scale: float = 1) -> Cell:
+    return Cell(UNKNOWN) if estimate is None else Cell(figure(scale * estimate.value, digits), estimate.value)
 
 
 def win_matrix(found: Numbers, sides: Sequence[str]) -> dict[str, Any] | None:
@@ -201,6 +204,7 @@ def _part_table(found: Numbers, key: str, name: str, parts: Sequence[str]) -> Ta
             Cell(player, player.lower(), "who"),
             *rating,
             estimate_cell(win, _WIN, 100),
+            _plain(_estimate(own.get("draw")), 1, 100),
             _plain(_estimate(own.get("score")), 3),
             Cell(f"{win.count:,}", win.count) if win else Cell(UNKNOWN),
         ]
@@ -210,6 +214,7 @@ def _part_table(found: Numbers, key: str, name: str, parts: Sequence[str]) -> Ta
         Column("player", "ascending", is_number=False),
         *([Column("Elo", is_number=False)] if is_side else []),
         Column("win %", is_number=False),
+        Column("draw %", title="Share of games in which no side won, or every side did"),
         Column("score"),
         Column("games"),
     ]

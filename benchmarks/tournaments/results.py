@@ -64,7 +64,7 @@ def results(
         "ratings": ratings_content(rate(compared, anchor=anchor, prior=prior), anchor_elo, prior) if compared else None,
         "win_matrix": win_matrix(compared),
         "partners": partner_scores(records) if is_shared else [],
-        "players": {name: player_numbers(name, records, is_alike) for name in plan["players"]},
+        "players": {name: player_numbers(name, records, is_alike, is_shared) for name in plan["players"]},
         "differences": differences(list(plan["players"]), rated),
         "game": _means(records, [dict(record["metrics"], length=record["length"]) for record in records]),
         "agent_errors": statuses.count("agent_error"),
@@ -198,11 +198,19 @@ def partner_scores(records: Sequence[Record]) -> list[dict[str, Any]]:
     return sorted(found, key=lambda each: -each["score"]["value"])
 
 
-def player_numbers(name: str, records: Sequence[Record], is_alike: bool) -> dict[str, Any]:
+def player_numbers(name: str, records: Sequence[Record], is_alike: bool, is_shared: bool = False) -> dict[str, Any]:
     """Return a player's numbers over its games with others: in all, by side, by role, and what it used.
 
-    ``win`` is the share of its seats that won, so that a draw is no win; ``score`` and ``return`` are those of its
-    seats, the metrics are those of the games that it played.
+    ``win`` is the share of its seats that won; ``draw`` that of games in which no side won, or every side did.
+    ``score`` and ``return`` are those of its seats, the metrics are those of the games that it played. Scores of sides
+    with names may have different units, such as a planner's welfare and a worker's utility, and are not averaged over
+    sides.
+
+    Args:
+        name: The player.
+        records: The games.
+        is_alike: Whether a player has one strength for all sides.
+        is_shared: Whether all seats win or lose together, so that no game is a draw.
     """
     met = [record for record in records if set(record["seat_map"].values()) != {name}]
     seats = [[seat for seat, player in record["seat_map"].items() if player == name] for record in met]
@@ -212,10 +220,13 @@ def player_numbers(name: str, records: Sequence[Record], is_alike: bool) -> dict
     every = [(record, seat) for record, held in own for seat in held]
     totals = {key: sum(record["seats"][seat][key] for record, seat in every) for key in _TOTALS}
     calls = max(totals["calls"], 1)
+    means = _seat_means(own, not is_shared)
+    if not is_shared and any(side and not side.isdigit() for side in sides):
+        means = {key: each for key, each in means.items() if key not in ("score", "return")}
     return {
-        "all": _seat_means(own),
-        "by_side": {side: _seat_means(held) for side, held in sorted(sides.items())},
-        "by_role": {role: _seat_means(held) for role, held in sorted(roles.items())},
+        "all": means,
+        "by_side": {side: _seat_means(held, not is_shared) for side, held in sorted(sides.items())},
+        "by_role": {role: _seat_means(held, not is_shared) for role, held in sorted(roles.items())},
         "usage": {
             **{f"{key}_per_call": totals[key] / calls for key in (*_RATES, "tokens_in", "tokens_out", "latency")},
             **totals,
@@ -235,7 +246,7 @@ def _parted(own: Iterable[tuple[Record, list[str]]], key: str) -> dict[str, list
     return found
 
 
-def _seat_means(own: Sequence[tuple[Record, list[str]]]) -> dict[str, Any]:
+def _seat_means(own: Sequence[tuple[Record, list[str]]], has_draws: bool = False) -> dict[str, Any]:
     rows = []
     for record, held in own:
         row = {
@@ -243,8 +254,15 @@ def _seat_means(own: Sequence[tuple[Record, list[str]]]) -> dict[str, Any]:
             "score": sum(record["scores"][seat] for seat in held) / len(held),
             "return": sum(record["returns"][seat] for seat in held) / len(held),
         }
+        if has_draws:
+            row["draw"] = float(_is_draw(record))
         rows.append({**record["metrics"], "length": record["length"], **row})
     return _means([record for record, _ in own], rows)
+
+
+def _is_draw(record: Record) -> bool:
+    teams = record["teams"]
+    return bool(teams) and len({teams[seat] for seat in record["winners"]}) in (0, len(set(teams.values())))
 
 
 def _means(records: Sequence[Record], rows: Sequence[Mapping[str, float | None]]) -> dict[str, Any]:
@@ -257,7 +275,7 @@ def _means(records: Sequence[Record], rows: Sequence[Mapping[str, float | None]]
         ]
         if kept:
             values, blocks = [value for value, _ in kept], [block for _, block in kept]
-            estimate = share(values, blocks) if key == "win" else cluster_bootstrap(values, blocks)
+            estimate = share(values, blocks) if key in ("win", "draw") else cluster_bootstrap(values, blocks)
             found[key] = as_json(estimate, key not in _LOWER_IS_BETTER)
     return found
 

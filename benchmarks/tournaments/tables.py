@@ -22,12 +22,15 @@ def tables_of(found: Mapping[str, Any]) -> Iterator[tuple[str, Table]]:
     if found["partners"]:
         yield title, _partner_table(found)
         return
-    table = empty_table("player", "Elo", "95 %", "win %", "score", "forfeit %", "faults")
+    has_score = any("score" in player["all"] for player in found["players"].values())
+    scores = ["score"] if has_score else []  # sides with names have one each, below
+    table = empty_table("player", "Elo", "95 %", "win %", "draw %", *scores, "forfeit %", "faults")
     for name in _by_rating(found):
         numbers, elo = found["players"][name], _elo(found, name)
         own, usage = numbers["all"], numbers["usage"]
         shown = [number(elo), _range(found, name, elo), number(own.get("win"), 100, 1)]
-        shown.append(number(own.get("score"), 1, 3))
+        shown.append(number(own.get("draw"), 100, 1))
+        shown += [number(own.get(key), 1, 3) for key in scores]
         table.add_row(escape(name), *shown, f"{100 * usage['forfeits_per_call']:.1f}", str(usage["faults"]))
     yield title, table
     sides = sorted({side for player in found["players"].values() for side in player["by_side"]})
@@ -69,13 +72,14 @@ def team_name(players: Sequence[str]) -> str:
 
 
 def _side_table(found: Mapping[str, Any], sides: Sequence[str]) -> Table:
-    table = empty_table("side", "player", "Elo", "95 %", "win %", "95 %", "score")
+    table = empty_table("side", "player", "Elo", "95 %", "win %", "95 %", "draw %", "score")
     for side in sides:
         for name in _by_rating(found, side):
             numbers, elo = found["players"][name]["by_side"].get(side, {}), _elo(found, name, side)
             win = numbers.get("win")
             shown = [number(elo), _range(found, name, elo), number(win, 100, 1), interval(win, 1, 100)]
-            table.add_row(escape(side_name(side)), escape(name), *shown, number(numbers.get("score"), 1, 3))
+            shown += [number(numbers.get("draw"), 100, 1), number(numbers.get("score"), 1, 3)]
+            table.add_row(escape(side_name(side)), escape(name), *shown)
     return table
 
 

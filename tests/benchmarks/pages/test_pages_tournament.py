@@ -51,14 +51,14 @@ def test_the_command_writes_the_page_at_the_end(played: Path) -> None:
 def test_every_player_has_rank_rating_and_interval(played: Path) -> None:
     content, found = shown(played), results_of(played)
     head = content.rows[0]
-    assert head[:4] == ["rank", "player", "Elo", "win %"]
+    assert head[:7] == ["rank", "player", "Elo", "win %", "draw %", "score", "games"]
     for name, numbers in found["ratings"]["players"].items():
         row = next(row for row in content.rows if len(row) == len(head) and row[1] == name)
         elo = numbers["elo"]
         interval = f"{round(elo['ci_low'])} to {round(elo['ci_high'])}".replace("-", "−")
         assert row[2].startswith(f"{round(elo['value'])}".replace("-", "−"))
         assert ("fixed" if name == "random" else interval) in row[2]
-        assert row[5] == str(found["players"][name]["all"]["win"]["n_games"])
+        assert row[6] == str(found["players"][name]["all"]["win"]["n_games"])
 
 
 def test_the_matrix_has_the_games_of_every_cell(played: Path) -> None:

@@ -71,7 +71,7 @@ def test_an_agent_that_gives_no_text_gets_default_actions_and_the_blame(
     assert {record["restarts"] for record in records} == {0}
     usage = found["players"]["agent"]["usage"]
     assert usage["faults"] == usage["forfeits"] > 0 and "instead of a Decision with a text" in own[0]["fault"]
-    assert found["players"]["agent"]["all"]["score"]["value"] < found["players"]["random"]["all"]["score"]["value"]
+    assert found["players"]["agent"]["all"]["win"]["value"] < found["players"]["random"]["all"]["win"]["value"]
 
 
 def test_an_agent_that_cannot_forget_a_game_ends_no_tournament(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -142,8 +142,7 @@ def test_numbers_of_a_player_are_parted_by_side_and_role_and_leave_out_games_wit
     found = player_numbers("a", games, is_alike=False)
     assert found["all"]["win"]["value"] == pytest.approx((1 + 0 + 0.5) / 3)
     assert found["all"]["win"]["n_games"] == 3 and found["all"]["win"]["n_blocks"] == 2
-    assert found["all"]["score"]["value"] == pytest.approx(2 * found["all"]["win"]["value"])
-    assert found["all"]["return"]["value"] == -1 and found["all"]["m"]["value"] == 3
+    assert found["all"]["m"]["value"] == 3 and found["by_role"]["V"]["return"]["value"] == -1
     assert found["all"]["n"]["value"] == 7 and found["all"]["n"]["n_games"] == 1, "the others have none"
     assert found["by_side"]["v"]["win"]["value"] == 0.5 == found["by_side"]["w"]["win"]["value"]
     assert found["by_side"]["v"]["m"]["value"] == 3 and found["by_role"].keys() == {"V", "W"}
@@ -151,6 +150,24 @@ def test_numbers_of_a_player_are_parted_by_side_and_role_and_leave_out_games_wit
     assert found["usage"]["calls"] == 5 and found["usage"]["latency_per_call"] == 0.5
     assert player_numbers("a", games, is_alike=True)["by_side"] == {}
     assert player_numbers("z", games, is_alike=False)["all"] == {}
+
+
+def test_a_draw_is_a_game_that_no_side_or_every_side_won() -> None:
+    games = [game("ab", "vw", won, block) for block, won in enumerate(["", "vw", "v", "v", "w"])]
+    found = player_numbers("a", games, is_alike=False)
+    assert found["all"]["draw"]["value"] == found["by_side"]["v"]["draw"]["value"] == 2 / 5
+    assert found["all"]["win"]["value"] == 3 / 5, "both sides reached their goal in one of the draws"
+    assert "draw" not in player_numbers("a", games, is_alike=False, is_shared=True)["all"]
+
+
+@pytest.mark.parametrize(("teams", "is_averaged"), [("vw", False), ("01", True)])
+def test_scores_of_sides_with_names_are_not_averaged(teams: str, is_averaged: bool) -> None:
+    found = results({**PLAN, "players": {"a": "a", "b": "b"}}, [game("ab", teams, teams[0])])
+    (_, table), (_, by_side), *_ = tables_of(found)
+    heads = [str(column.header) for column in table.columns]
+    assert ("score" in heads) == is_averaged == ("score" in found["players"]["a"]["all"])
+    assert "draw %" in heads and "return" in found["players"]["a"]["by_side"][teams[0]]
+    assert [str(column.header) for column in by_side.columns][-2:] == ["draw %", "score"]
 
 
 def test_rates_are_shares_of_calls() -> None:
