@@ -22,7 +22,7 @@ from turngym.terminal.interrupted import INTERRUPTED, stop_signals
 from turngym.terminal.output import print_json
 
 USES_OWN_MODULES = True
-_WALKS = 100
+_NETWORKS = ("deep", "nfsp", "deep-psro")
 
 
 @dataclass(frozen=True)
@@ -35,18 +35,22 @@ class Arguments:
     Args:
         game: Id of the game, `module:Class` or `path/to/file.py:Class`.
         solver: Counterfactual regret minimisation (plain, CFR+, discounted, with external or outcome sampling),
-            fictitious play, or double oracle with exact best responses (psro), for two seats and zero sums. With deep,
-            networks take the place of the tables (Deep CFR).
+            fictitious play, or double oracle with exact best responses (psro), for two seats and zero sums. Networks
+            take the place of the tables in deep (Deep CFR), nfsp (neural fictitious self-play) and deep-psro (best
+            responses learned from sampled games).
         iterations: Number of iterations.
         seed: Seed of the solvers that sample.
-        walks: Sampled walks per seat and iteration of deep (default: 100); refused with another solver.
+        walks: Games sampled at a time by solvers with networks: walks per seat and iteration of deep (default: 100),
+            games per iteration of nfsp (200) and per round of training of deep-psro (200); refused with others.
         option: Option of the game, such as faces=3.
         out: New JSON file for the policy; `tabular:FILE` plays it in tournaments and as an opponent.
         json: Print the results as JSON.
     """
 
     game: Positional[str]
-    solver: Literal["cfr", "cfr+", "dcfr", "fictitious", "psro", "external", "outcome", "deep"] = "cfr+"
+    solver: Literal["cfr", "cfr+", "dcfr", "fictitious", "psro", "external", "outcome", "deep", "nfsp", "deep-psro"] = (
+        "cfr+"
+    )
     iterations: int = 1000
     seed: int = 0
     walks: int | None = None
@@ -58,19 +62,21 @@ class Arguments:
 def main(argv: Sequence[str]) -> int:
     """Solve the game, print what was found, and write the policy."""
     arguments = parse(Arguments, argv, "solve")
-    walks = _WALKS if arguments.walks is None else arguments.walks
-    if min(arguments.iterations, walks) < 1 or arguments.seed < 0:
+    walks = arguments.walks
+    if min(arguments.iterations, 1 if walks is None else walks) < 1 or arguments.seed < 0:
         raise ConfigError(
             f"--iterations and --walks must be at least 1 and --seed at least 0, got {arguments.iterations}, "
             f"{walks} and {arguments.seed}."
         )
-    if arguments.walks is not None and arguments.solver != "deep":
-        raise ConfigError(f"--walks is an option of --solver deep, got {arguments.solver}: leave it out.")
+    if walks is not None and arguments.solver not in _NETWORKS:
+        raise ConfigError(
+            f"--walks is an option of --solver {', '.join(_NETWORKS)}, got {arguments.solver}: leave it out."
+        )
     if arguments.out is not None and arguments.out.exists():
         raise ConfigError(f"{arguments.out} exists already: pass another file as --out.")
     with closing_quietly(make_game(arguments.game, **key_values(arguments.option, "--option"))) as game:
         tree = game_tree(game)
-    solver, done, stops = _solver(arguments, tree, walks), 0, list[bool]()
+    solver, done, stops = _solver(arguments, tree), 0, list[bool]()
     with suppress(KeyboardInterrupt), stop_signals(lambda: stops.append(True)):
         while done < arguments.iterations and not stops:
             solver.step()
@@ -93,17 +99,20 @@ def main(argv: Sequence[str]) -> int:
     return 0 if done == arguments.iterations else INTERRUPTED
 
 
-def _solver(arguments: Arguments, tree: GameTree, walks: int) -> Solver:
-    """Return the solver; the one with networks is a layer above the others and needs torch."""
-    if arguments.solver != "deep":
+def _solver(arguments: Arguments, tree: GameTree) -> Solver:
+    """Return the solver; those with networks are a layer above the others and need torch."""
+    if arguments.solver not in _NETWORKS:
         return make_solver(arguments.solver, tree, arguments.seed)
     try:
-        from turngym.trainers.equilibria import DeepCFR
+        from turngym.trainers.equilibria import NFSP, DeepCFR, DeepPSRO
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
-        raise missing_extra("--solver deep", "torch", "train") from error
-    return DeepCFR(tree, arguments.seed, walks)
+        raise missing_extra(f"--solver {arguments.solver}", "torch", "train") from error
+    if arguments.solver == "deep":
+        return DeepCFR(tree, arguments.seed, arguments.walks or 100)
+    kind = NFSP if arguments.solver == "nfsp" else DeepPSRO
+    return kind(tree, seed=arguments.seed, games=arguments.walks or 200)
 
 
 def _print(found: dict[str, Any], arguments: Arguments) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-import torch
-from torch import nn
 
 from turngym.envs.multiagent.equilibria import GameTree, MonteCarloCFR
 from turngym.envs.multiagent.equilibria.tree import Floats, Ints
 from turngym.trainers.equilibria.features import Features, game_features
+from turngym.trainers.equilibria.networks import ActionNetwork
 
 
 class Reservoir:
@@ -172,36 +171,11 @@ class DeepCFR:
 
     def _fitted(self, memory: Reservoir, is_policy: bool) -> Floats:
         """Train a new network on a reservoir, and return its output for every policy entry."""
-        found = self._features
         weights, targets = memory.means(len(self.tree.sets))
-        weight, target, inputs, legal = (
-            torch.tensor(each, dtype=torch.float32)
-            for each in (weights / max(weights.sum(), 1.0), targets, found.inputs, found.legal)
-        )
-        network = self._network(inputs.shape[1], legal.shape[1])
-        optimizer = torch.optim.Adam(network.parameters(), self.learning_rate, fused=True)
-
-        def output() -> torch.Tensor:
-            raw: torch.Tensor = network(inputs)
-            return raw.masked_fill(legal == 0, -torch.inf).softmax(-1) if is_policy else raw * legal
-
-        for _ in range(self.training_steps):
-            loss = (weight * (output() - target).square().sum(-1)).sum()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-        with torch.no_grad():
-            outputs = output().numpy().astype(np.float64)
-        rows, columns = np.nonzero(found.legal)
-        entries = np.zeros(self.tree.size)
-        entries[found.entries[rows, columns]] = outputs[rows, columns]
-        return entries
-
-    def _network(self, inputs: int, outputs: int) -> nn.Module:
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(int(self._random.integers(2**31)))
-            layers = [nn.Linear(inputs, self.hidden), nn.ReLU(), nn.Linear(self.hidden, self.hidden), nn.ReLU()]
-            return nn.Sequential(*layers, nn.Linear(self.hidden, outputs))
+        seed = int(self._random.integers(2**31))
+        network = ActionNetwork(self._features, seed, is_policy, self.hidden, self.learning_rate)
+        network.fit(weights[:, None] / max(weights.sum(), 1.0), targets, self.training_steps)
+        return network.entries()
 
 
 def _matched(regrets: Floats) -> list[float]:

@@ -47,7 +47,7 @@ def game_features(tree: GameTree) -> Features:
     for each, found in zip(tree.sets, words, strict=True):
         if (other := first.setdefault(tuple(found), each.name)) != each.name:
             raise ConfigError(
-                f"Deep CFR sees only the words of anchors, the same in {other!r:.200} and {each.name!r:.200}: let the "
+                f"Networks see only the words of anchors, the same in {other!r:.200} and {each.name!r:.200}: let the "
                 "anchors of the game differ in a word, or take a solver with tables, such as cfr+."
             )
     known = {word: index for index, word in enumerate(sorted({word for each in words for word in each}, key=str))}

@@ -35,9 +35,12 @@ def test_every_solver_has_its_name(solver: str, capsys: pytest.CaptureFixture[st
     assert found["solver"] == solver and found["iterations"] == 2 and len(found["values"]) == 2
 
 
-def test_networks_solve_a_game_and_their_file_plays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("solver", ["deep", "nfsp", "deep-psro"])
+def test_networks_solve_a_game_and_their_file_plays(
+    solver: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "policy.json"
-    command = [KUHN, "--solver", "deep", "--iterations", "1", "--walks", "10", "--json", "--out", str(file)]
+    command = [KUHN, "--solver", solver, "--iterations", "1", "--walks", "10", "--json", "--out", str(file)]
     assert main(command) == 0
     found, game = json.loads(capsys.readouterr().out), make_game(KUHN)
     player, tree = make_player(f"tabular:{file}", game), game_tree(game)
@@ -47,7 +50,8 @@ def test_networks_solve_a_game_and_their_file_plays(tmp_path: Path, capsys: pyte
 
 def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def hiding_torch(game: Game) -> GameTree:  # tyro, which has read the arguments by now, imports a torch that it sees
-        monkeypatch.delitem(sys.modules, "turngym.trainers.equilibria.deep_cfr", raising=False)
+        for name in ("deep_cfr", "deep_psro", "networks", "nfsp"):
+            monkeypatch.delitem(sys.modules, f"turngym.trainers.equilibria.{name}", raising=False)
         monkeypatch.setitem(sys.modules, "torch", None)
         return game_tree(game)
 
@@ -77,7 +81,7 @@ def test_an_interrupted_command_writes_the_policy_so_far(
     [
         (["--iterations", "0"], "--iterations and --walks must be at least 1"),
         (["--walks", "0"], "--iterations and --walks must be at least 1"),
-        (["--walks", "100"], r"--walks is an option of --solver deep, got cfr\+"),
+        (["--walks", "100"], r"--walks is an option of --solver deep, nfsp, deep-psro, got cfr\+"),
         (["--option", "hands=2"], "perfect recall"),
         (["--option", "hnds=2"], "Did you mean 'hands'"),
     ],
