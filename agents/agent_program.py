@@ -38,7 +38,7 @@ class ProgramConfig(Options):
         judge: Judge of the answers: ``exact``, ``normalised``, ``wide``, ``contains``, ``numeric``, ``math``, a
             function ``module:function`` or ``path/to/file.py:function`` of task and answer, a verifier such as
             ``verifier:model:openai:MODEL@URL``, or ``program``, which rewards itself over HTTP.
-        package: Tasks of another package instead of a command, which it plays and scores itself:
+        package: Tasks of another package, which plays and scores them itself, instead of a command:
             ``inspect:FILE.py@TASK`` or ``verifiers:TASKSET``.
         package_options: Options of these tasks, ``name=value``.
         python: Interpreter that has the package, such as ``VENV/bin/python``; empty for this one.
@@ -47,8 +47,8 @@ class ProgramConfig(Options):
         mounts: Additional files and folders for sandboxed programs, read-only.
         processes: Maximum number of processes and threads of a sandboxed program.
         disk_mib: Size limit of a sandboxed program's files, which are in memory, and of its output.
-        answer: Answer of a program that ends without an action: ``post``, none; ``last``, the model's last completion;
-            ``stdout``, its output.
+        answer: Answer of a program that ends without an action: ``post`` (none), ``last`` (the model's last completion)
+            or ``stdout`` (its output).
 
     Raises:
         ConfigError: The command is invalid, a limit is not positive, or there is a judge without tasks.
@@ -102,12 +102,12 @@ class ProgramConfig(Options):
 
     @property
     def is_used(self) -> bool:
-        """True if programs play."""
+        """True if a program is configured."""
         return bool(self.command or self.package)
 
     @property
     def task_file(self) -> str:
-        """File of the tasks; empty if they are those of an environment."""
+        """Task file; empty if tasks come from an environment."""
         return str(self.source.file) if self.package else self.tasks
 
     @property
@@ -118,7 +118,7 @@ class ProgramConfig(Options):
 
     @property
     def verifier(self) -> str:
-        """The verifier that judges; empty for another judge."""
+        """Verifier used as the judge; empty for another judge."""
         return self.judge.removeprefix(VERIFIER_JUDGE) if self.judge.startswith(VERIFIER_JUDGE) else ""
 
     @property
@@ -132,7 +132,7 @@ class ProgramConfig(Options):
         return bool(self.package) or self.judge == PROGRAM_JUDGE
 
     def template(self) -> list[str]:
-        """Return the words of the command as they are written.
+        """Return the words of the command with placeholders.
 
         Raises:
             ValueError: A quote is not closed.
@@ -143,10 +143,10 @@ class ProgramConfig(Options):
         return shlex.split(self.command)
 
     def words(self, values: Mapping[str, str]) -> list[str]:
-        """Return the words of the command, filled in.
+        """Return the words of the command with placeholders filled in.
 
         Raises:
-            ConfigError: It cannot be read, or asks for something unknown.
+            ConfigError: It cannot be parsed, or has an unknown placeholder.
 
         >>> ProgramConfig(command="agent --key {key}").words(dict.fromkeys(FIELDS, "a b"))
         ['agent', '--key', 'a b']

@@ -1,7 +1,7 @@
 """The command line: ``turngym COMMAND ...``. Each command is imported only when it is called.
 
-A command that takes modules of the user, such as ``my_module:MyEnv-v0``, says so with ``USES_OWN_MODULES = True``. The
-others, which read files that anybody may have written, never look for modules in the working directory.
+A command that accepts user modules, such as ``my_module:MyEnv-v0``, declares ``USES_OWN_MODULES = True``. The others,
+which read untrusted files, never search the working directory for modules.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from turngym.terminal.output import reserved_stdout
 from turngym.text import printable
 
 COMMANDS = {
-    "list": "Show the environments, algorithms, agents, suites and wrappers that can be chosen, plug-ins included.",
+    "list": "List environments, algorithms, agents, suites and wrappers, including plug-ins.",
     "play": "Play an environment in the terminal, or watch a random or expert agent play it.",
     "check": "Check that an environment fulfils its contract.",
     "new-env": "Write a new environment: one file with a working example game, and one with its test.",

@@ -33,20 +33,20 @@ USES_OWN_MODULES = True
 class Arguments:
     """Keep an arena: a population of players over several games, matched where ratings are least certain.
 
-    The first call starts it, later ones continue it and add games, players and matches. A call that was interrupted
-    or killed continues with the same command, or with the folder alone.
+    The first call starts it; later calls continue it and add games, players and matches. A call that was interrupted or
+    killed continues with the same command, or with the folder alone.
 
     Args:
         folder: Folder of population, games, results and page.
         games: Games to add, such as turngym/KuhnPoker-v0, or `module:Class`; NAME=GAME renames one.
         players: Players to add: those of a game or generic ones (random, first_legal), agents (hf:PATH_OR_NAME), custom
             players (path/to/file.py:Class); NAME=PLAYER renames one. Each plays the games that it can play.
-        retire: Players that stay in the ratings and play no more.
-        matches: Number of matches in the end, those of earlier calls included (default: as before, or 100).
+        retire: Players that stop playing but stay in the ratings.
+        matches: Total number of matches, including those of earlier calls (default: as before, or 100).
         option: Option of the added games, such as hands=10.
-        seed: Seed of the arena (default: 0); fixed by the first call, as are the next two.
+        seed: Seed of the arena (default: 0); fixed by the first call, like --retries and --round.
         retries: Retries after an invalid answer, before the seat forfeits (default: 1).
-        round: Matches that are chosen at once, from the results before (default: 16).
+        round: Matches chosen at a time, from the results so far (default: 16).
         tables: Number of parallel games; does not affect results.
         answer_seconds: Time for an answer; a player that takes longer is interrupted and forfeits the match.
         temperature: Sampling temperature of the added players; 0 is greedy.

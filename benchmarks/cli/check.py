@@ -42,8 +42,8 @@ class Arguments:
         in_process: Do not start other processes: faster, but does not detect dependence on set order, clock and
             environment variables.
         players: Episodes of each of a dozen players without skill, and of the expert and random play, to check that
-            skill pays; 0 for none. 20 find what is plain, 200 what is slight.
-        out: File for the verdict as a page, in Markdown.
+            skill pays; 0 for none. 20 reveal large differences, 200 small ones.
+        out: Markdown file for the verdict.
         rules: Show all rules with reason and remedy, without checking.
         json: Print the findings as JSON.
     """

@@ -1,4 +1,4 @@
-"""``turngym clean``: delete caches, and temporary folders that killed processes left behind."""
+"""``turngym clean``: delete caches and the temporary folders of killed processes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from turngym.terminal.console import Console
 
 @dataclass(frozen=True)
 class Arguments:
-    """List the files that turngym made outside of runs and can make again, or delete them.
+    """List or delete files outside of runs that turngym can recreate.
 
-    These are caches (unpacked games, vectors of documents) and temporary folders that killed processes left behind.
-    Folders of runs, evaluations and tournaments, downloaded models and tokens of servers are never deleted.
+    These are caches (unpacked games, vectors of documents) and temporary folders of killed processes. Folders of runs,
+    evaluations and tournaments, downloaded models and tokens of servers are never deleted.
 
     Args:
         yes: Delete what is listed.

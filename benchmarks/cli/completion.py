@@ -46,7 +46,7 @@ _FISH = "complete -c turngym -n '__fish_seen_subcommand_from %(commands)s' -a '%
 
 @dataclass(frozen=True)
 class Arguments:
-    """Print the script that completes commands, options, and ids of environments and suites in a shell.
+    """Print a script for shell completion of commands, options, and ids of environments and suites.
 
     For bash: `turngym completion bash > ~/.local/share/bash-completion/completions/turngym`. For zsh, a file `_turngym`
     in a folder of `fpath`; for fish, `~/.config/fish/completions/turngym.fish`.

@@ -65,7 +65,7 @@ class Arguments:
         agent: Agent: random, expert, scripted:ACTION,ACTION, hf:PATH_OR_NAME, vllm:PATH_OR_NAME, clicks:FOLDER,
             openai:MODEL@URL for a server, or a custom agent as `path/to/file.py:Class` or `module:Class`.
         start: Recorded states to continue from instead of new episodes: FOLDER@TURN or FOLDER:EPISODE@TURN, such as
-            runs/base@50%; see docs/concepts/snapshots.md.
+            runs/base@50%; see docs/how-to/states.md.
         data: Questions to use instead of an environment: a file (JSON Lines) or hf:NAME; see docs/how-to/questions.md.
         reward: Reward of an answer to --data: auto, exact, numeric, math, ... or a function `path/to/file.py:function`.
         tools: Tools for --data: python, functions `path/to/file.py:function`, and MCP servers `mcp:COMMAND`.
@@ -102,8 +102,8 @@ class Arguments:
         agent_command: Program that plays and calls the model of --agent over HTTP, such as `python my_agent.py`; see
             docs/how-to/any-agent.md for its placeholders.
         agent_seconds: Time limit of the program per episode in seconds.
-        agent_answer: Answer of a program that ends without an action: post, none; last, the model's last completion;
-            stdout, its output.
+        agent_answer: Answer of a program that ends without an action: post (none), last (the model's last completion)
+            or stdout (its output).
         agent_sandbox: Sandbox of the program: none, which runs it with your rights; bubblewrap, which shows it only the
             system, its own files and the gateway.
         agent_mount: Additional file or folder for a sandboxed program, read-only.

@@ -19,8 +19,8 @@ class Arguments:
     """Convert the folder of an evaluation or a training run to the format of another tool.
 
     Args:
-        folder: Folder of `turngym eval ... --out FOLDER`; for chat, sft, preference, parquet and hf also of `turngym
-            train`, whose episodes are those kept at each evaluation.
+        folder: Folder of `turngym eval ... --out FOLDER`; for chat, sft, preference, parquet and hf also of
+            `turngym train` (the episodes saved at each evaluation).
         format: chat (JSON Lines: messages, rewards, advantages where known), sft (JSON Lines: messages alone, for TRL's
             SFTTrainer), preference (JSON Lines: prompt, chosen, rejected, for TRL's DPOTrainer), parquet, hf (a folder
             for Hugging Face's load_dataset), atif (a folder of ATIF-v1.8 trajectories), inspect (Inspect AI log; OUT

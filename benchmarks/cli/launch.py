@@ -29,16 +29,16 @@ USES_OWN_MODULES = True
 class Arguments:
     """Write the file that runs a command on a cluster; it is not submitted.
 
-    For example `turngym launch slurm --nodes 2 --gpus 8 -- train --env turngym/Sokoban-v0`. Training
-    runs use a rank per GPU (on Kubernetes, of the first machine), and resume when their job is started a second time.
+    For example `turngym launch slurm --nodes 2 --gpus 8 -- train --env turngym/Sokoban-v0`. Training runs use one rank
+    per GPU (on Kubernetes, of the first machine) and resume when their job is restarted.
 
     Args:
         to: Launcher: `slurm` (batch script), `skypilot` (task), `kubernetes` (RayJob) or `docker` (Dockerfile).
         command: The command and its options, after `--`.
-        nodes: Machines.
+        nodes: Number of machines.
         gpus: GPUs per machine; 0 for none.
-        gpu: Kind of GPU, as the cluster names it, such as `H100`.
-        hours: Time limit. At its end Slurm starts the run's job again, SkyPilot and Kubernetes end it.
+        gpu: GPU type as named by the cluster, such as `H100`.
+        hours: Time limit, after which Slurm restarts the run's job, and SkyPilot and Kubernetes end it.
         setup: Shell line that runs first, such as `. .venv/bin/activate`.
         image: Container image with turngym; Slurm needs Pyxis for it.
         volume: Storage of the folder `runs`: the name of a PersistentVolumeClaim (Kubernetes), a bucket such as

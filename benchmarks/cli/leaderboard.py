@@ -33,9 +33,9 @@ _DEFAULT = Path("leaderboard.html")
 class Arguments:
     """Build a leaderboard from evaluations: one self-contained page with a table per suite and 95 % intervals.
 
-    Each folder comes from `turngym eval ... --out FOLDER`, or contains such folders. All are checked as by `turngym
-    verify`; rejected, damaged or unknown ones are listed on the page and in the output. Logs of other suites (ATIF,
-    Inspect AI, verifiers, Harbor) are unchecked and in tables of their own, one for each set of tasks by name.
+    Each folder comes from `turngym eval ... --out FOLDER`, or contains such folders. All are checked as by
+    `turngym verify`; rejected, damaged or unknown ones are listed on the page and in the output. Logs of other suites
+    (ATIF, Inspect AI, verifiers, Harbor) are not verified and get separate tables, one per set of task names.
 
     Args:
         folder: Evaluation folders, or logs.

@@ -21,8 +21,8 @@ from turngym.storage.folders import Kind, folder_kind, require_file
 class Arguments:
     """Write the report of a folder as one self-contained HTML file.
 
-    The folder is of a training run (`turngym train`), an evaluation (`turngym eval ... --out FOLDER`), a tournament
-    (`turngym tournament ... --out FOLDER`) or an arena; or a log of another suite, which needs --out.
+    The folder comes from a training run (`turngym train`), an evaluation (`turngym eval ... --out FOLDER`), a
+    tournament (`turngym tournament ... --out FOLDER`) or an arena; or a log of another suite, which needs --out.
 
     Args:
         folder: The folder.

@@ -29,7 +29,7 @@ SCHEMA = 1
 class Arguments:
     """Judge the episodes of an evaluation again, without a model: their actions are played again.
 
-    What comes out otherwise is listed. The folder is not changed.
+    Every change is listed. The folder is not modified.
 
     Args:
         folder: Folder of `turngym eval --out`.

@@ -32,7 +32,8 @@ class Arguments:
         token: Token that clients send as `Authorization: Bearer TOKEN`. The variable TURNGYM_TOKEN is safer, because
             command lines are visible to other users.
         max_sessions: Maximum number of sessions.
-        idle_seconds: Idle time until a session without reset or step is closed; one minute if its place is needed.
+        idle_seconds: Seconds without reset or step after which a session is closed; 60 if another client needs its
+            place.
         step_seconds: Time limit of a step in seconds; exceeding it ends the session's episode.
         reset_seconds: Time limit of a reset, including creation of the environment.
         threads: Maximum number of environments running at once (default: max_sessions).

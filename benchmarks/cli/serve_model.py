@@ -35,9 +35,8 @@ class Arguments:
         token: Token that clients send as `Authorization: Bearer TOKEN`; the variable TURNGYM_TOKEN is safer. By default
             a random one is stored in a private file whose path is printed.
         cache_tokens: Size of the KV cache in tokens; 0 uses half of a GPU's free memory, or a quarter of the host's.
-        draft_tokens: Maximum number of tokens copied from earlier text as a draft of a completion and checked in one
-            pass; for few concurrent completions that repeat their prompts. Samples are those without drafts, up to
-            rounding.
+        draft_tokens: Maximum number of tokens drafted by copying earlier text and verified in one pass; for few
+            concurrent completions that repeat their prompts. Drafts change samples only by rounding.
         max_model_len: Maximum length of prompt plus completion; 0 for the model's limit.
         max_num_seqs: Maximum number of concurrent completions.
         max_connections: Maximum number of connections; excess ones get status 503.

@@ -36,8 +36,8 @@ class Arguments:
         game: Id of the game, `module:Class` or `path/to/file.py:Class`.
         solver: Counterfactual regret minimisation (plain, CFR+, discounted, with external or outcome sampling),
             fictitious play, or double oracle with exact best responses (psro), for two seats and zero sums. Networks
-            take the place of the tables in deep (Deep CFR), nfsp (neural fictitious self-play) and deep-psro (best
-            responses learned from sampled games).
+            replace the tables in deep (Deep CFR), nfsp (neural fictitious self-play) and deep-psro (best responses
+            learned from sampled games).
         iterations: Number of iterations.
         seed: Seed of the solvers that sample.
         walks: Games sampled at a time by solvers with networks: walks per seat and iteration of deep (default: 100),

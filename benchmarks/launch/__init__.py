@@ -29,7 +29,7 @@ class ClusterJob(Options):
     gpus: Annotated[int, between(0, 64)] = 1
     """GPUs of each machine; 0 for none."""
     gpu: str = ""
-    """Kind of GPU, as the cluster names it; empty for any."""
+    """GPU type as named by the cluster; empty for any."""
     hours: Annotated[float, between(1 / 60, 10_000)] = 24.0
     """Time limit."""
     setup: str = ""

@@ -33,22 +33,9 @@ def section(command: str, text: str) -> str:
         entries = [entry for entry in box.entries if not entry.name.startswith("-h,")]
         if entries:
             parts += [f"**{box.title}**" + (f": {_escaped(box.about)}" if box.about else "")]
-            rows = [f"| `{_name(entry.name)}` | {_about(entry.words)} |" for entry in entries]
+            rows = [f"| {_escaped(f'`{entry.name}`')} | {_escaped(entry.words)} |" for entry in entries]
             parts.append("\n".join(["| | |", "| --- | --- |", *rows]))
     return "\n\n".join(parts)
-
-
-def _name(text: str) -> str:
-    r"""Return an option with its form, without the mark that it may be left out.
-
-    >>> _name("--seed {None}|INT"), _name("--limit INT|FLOAT")
-    ('--seed INT', '--limit INT\\|FLOAT')
-    """
-    return text.replace("{None}|", "").replace("|", "\\|")
-
-
-def _about(words: str) -> str:
-    return _escaped(words.replace(" (default: None)", ""))
 
 
 def _escaped(text: str) -> str:

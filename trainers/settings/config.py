@@ -64,8 +64,8 @@ class TrainConfig(Options):
         env: Id of the environment, or of a multi-agent game, which is trained by self-play.
         env_options: Options of the environment.
         envs: Ids of several environments or games to train on together; empty for ``env`` alone.
-        weights: Weight of each of several environments in the draw of groups; empty for equal ones. With 0 an
-            environment is only evaluated.
+        weights: Share of the groups for each of several environments; empty for equal shares. With 0 an environment is
+            only evaluated.
         per_env: Settings of single environments by short name, such as ``FrozenLake.rollout.format=boxed``.
         wrappers: Wrappers, the first innermost, each as in ``history:k=4``.
         start: Recorded states that groups start from: ``FOLDER@TURN`` or ``FOLDER:EPISODE@TURN``, such as
@@ -81,7 +81,7 @@ class TrainConfig(Options):
             ``base`` (the policy before training), ``ema`` (its moving average) or ``policy`` (itself).
         teacher_prompt: Text shown to the teacher before the policy's prompts: ``sibling`` (another episode of the group
             that solved the task), ``feedback`` (the final observation), ``column=NAME`` (a text column of the episode),
-            ``hint=TEXT``, or several of them. Episodes for which there is none are left out.
+            ``hint=TEXT``, or several of them. Episodes without such a text add no signal.
         teacher_rate: Share of the policy in the moving average ``ema`` after each iteration.
         teacher_precision: Precision of a teacher that is another model; ``auto`` is that of its files.
         model: ``embedded``, a model folder, a Hub name, or a GGUF file.

@@ -20,7 +20,7 @@ class GuardConfig(Options):
         bad_reward: Handling of non-finite rewards: ``stop`` the run, or ``drop`` the episode as faulted and count it.
         max_faulty_iterations: Stop after this many consecutive iterations without a complete episode; 0 for never.
         on_divergence: Action when a limit below is exceeded: ``warn`` or ``stop``.
-        patience: Number of consecutive iterations a limit must be exceeded.
+        patience: Number of consecutive iterations for which a limit must be exceeded.
         min_entropy: Lower limit of ``policy/entropy_sampled`` in nats per token; 0 for none.
         max_ratio: Upper limit of ``policy/ratio_max``; 0 for none.
         max_kl: Upper limit of ``policy/kl_sampler`` in nats per token; 0 for none.

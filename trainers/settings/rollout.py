@@ -26,7 +26,7 @@ class RolloutConfig(Options):
         backend: Backend of the vector.
         num_workers: Number of worker processes of the backend; 0 for automatic.
         schedule: ``lockstep`` is reproducible to the bit, ``continuous`` never waits for the slowest environment,
-            ``async`` continues playing while the learner learns.
+            ``async`` also plays during updates.
         max_staleness: With ``async``: maximum iterations between the weights that started a group and the update that
             trains on it. 0 is bit-identical to ``lockstep``.
         on_stale: With ``async``: ``wait`` makes the learner wait for groups before they exceed the bound, ``drop``
@@ -48,9 +48,9 @@ class RolloutConfig(Options):
         ray: Rollout workers on a Ray cluster.
         cache_tokens: KV cache size of the sampler transformers in tokens; least recently used sequences are evicted and
             recomputed. 0 uses half of a GPU's free memory, or a quarter of the host's.
-        draft_tokens: Maximum number of tokens that the sampler transformers copies from earlier text as a draft of a
-            reply and checks in one pass; for few episodes at once whose replies repeat what they read. Samples are
-            those without drafts, up to rounding.
+        draft_tokens: Maximum number of tokens that the sampler transformers drafts by copying earlier text and verifies
+            in one pass; for few concurrent episodes whose replies repeat their prompts. Drafts change samples only by
+            rounding.
     """
 
     groups: Positive = 32
@@ -115,7 +115,7 @@ class RolloutConfig(Options):
 
     def _check_schedule(self) -> None:
         if self.schedule == "async" and self.served.sleep:
-            raise ConfigError("servers that sleep while the learner learns cannot sample then: leave out served.sleep.")
+            raise ConfigError("servers that sleep during updates cannot sample then: leave out served.sleep.")
         if self.is_journaled and self.refresh_every > 1:
             raise ConfigError(
                 "refresh_every holds the sampler's weights back by itself: leave it out with schedule async and with "

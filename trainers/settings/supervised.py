@@ -16,9 +16,9 @@ class SupervisedConfig(Options):
 
     Args:
         demonstrations: Number of expert episodes, on train instances sampled with replacement; 0 skips the warm-up.
-        log: Log whose solved episodes are the demonstrations instead, at most so many: of ATIF, Inspect AI, verifiers
+        log: Log whose solved episodes replace the expert's, at most ``demonstrations``: of ATIF, Inspect AI, verifiers
             or Harbor, or the folder of an evaluation.
-        epochs: Passes over them.
+        epochs: Passes over the demonstrations.
         learning_rate: Learning rate.
         batch_size: Distinct sequences per update.
         observation_weight: Loss weight of observed tokens, relative to 1 for sampled ones. Above 0 the model also

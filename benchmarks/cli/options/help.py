@@ -18,6 +18,7 @@ HELP, HELP_ALL = ("-h", "--help"), "--help-all"
 Groups: TypeAlias = Mapping[str, Sequence[str]]
 """Title -> names of options, as ``--seed``."""
 _INDENTED = 3
+_EMPTY = re.compile(r" \(default: (None|'')?\)")
 _WIDTH = 110
 
 
@@ -120,10 +121,15 @@ def _entries(lines: list[str]) -> Iterator[Entry]:
     for line in lines:
         if line[:_INDENTED].strip():
             if name:
-                yield Entry(name, " ".join(words))
+                yield _entry(name, words)
             name, _, rest = line.partition("  ")
             words = [rest.strip()] if rest.strip() else []
         else:
             words.append(line.strip())
     if name:
-        yield Entry(name, " ".join(words))
+        yield _entry(name, words)
+
+
+def _entry(name: str, words: Sequence[str]) -> Entry:
+    """Return an entry without what the parser shows of an empty default."""
+    return Entry(name.replace("{None}|", ""), _EMPTY.sub("", " ".join(words)))

@@ -36,7 +36,7 @@ _ENV = Annotated[
     tyro.conf.arg(
         aliases=["--game"],
         metavar="ID [ID ...]",
-        help="Id of the environment, or several, or of a multi-agent game, which is trained by self-play.",
+        help="Id of an environment, several ids, or a multi-agent game, which is trained by self-play.",
     ),
 ]
 _PER_ENV = Annotated[
