@@ -1,6 +1,6 @@
 """Agents: players, prompts, the token log, the rollout loop and evaluation.
 
-A custom agent is one class, which every command takes as ``path/to/file.py:Class``:
+A custom agent is one class, which every command accepts as ``path/to/file.py:Class``:
 
 >>> from turngym.agents import Agent, Decision
 >>> class FirstLegal(Agent):

@@ -1,7 +1,7 @@
-"""Conversations with a model as plain data, whatever the model is behind: what styles of prompting are written in.
+"""Conversations with a model as plain data: the interface that prompt styles use, for local and served models.
 
-A style asks with an :class:`Ask` and is given a :class:`Reply`; it never sees a tokenizer or a server. Agents around a
-language model, in this process or behind a server, offer :class:`ChatModel`.
+A style sends an :class:`Ask` and receives a :class:`Reply`; it never sees a tokenizer or a server. Agents with a
+language model, local or served, implement :class:`ChatModel`.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Message:
 
     Args:
         role: Role of the speaker.
-        text: Their text.
-        image: An image that goes with it, [H, W, 3].
+        text: The text.
+        image: Attached image, [H, W, 3].
     """
 
     role: Role
@@ -47,7 +47,7 @@ class Ask:
     Args:
         messages: The conversation so far.
         episode: Number of the episode, part of the sampling key.
-        turn: Position of the turn in the episode, likewise.
+        turn: Position of the turn in the episode, also part of the key.
         purpose: Purpose of the completion: ``action``, or a name such as ``summary``.
     """
 
@@ -64,13 +64,13 @@ class Reply:
     Args:
         text: Text of the model; empty if there is no completion.
         usage: Cost of the call.
-        reasoning: Reasoning that a server sent apart from the answer.
+        reasoning: Reasoning that a server returned separately.
         prompt_ids: Token ids of the prompt, if known.
         completion_ids: Token ids exactly as sampled.
         logprobs: The sampler's log-probability of each of these.
-        too_long: Why there is no answer if the prompt did not fit.
-        cut_off: Whether the answer reached its longest length without an end token.
-        restricted: Whether its tokens were sampled from a part of the vocabulary.
+        too_long: Reason for the missing answer if the prompt did not fit.
+        cut_off: Whether the answer reached the maximum length without an end token.
+        restricted: Whether its tokens were sampled from part of the vocabulary.
     """
 
     text: str
@@ -86,7 +86,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Text of a model besides its actions, such as a summary or its reasoning; stored with its turn.
+    """Text of a model other than its actions, such as a summary or reasoning; stored with its turn.
 
     Args:
         purpose: Purpose of the call.
@@ -102,7 +102,7 @@ REASONING = "reasoning"
 
 
 def reasoning_notes(text: str) -> tuple[Note, ...]:
-    """Return a note with a model's reasoning; none without any."""
+    """Return a note with a model's reasoning, or no note."""
     return (Note(REASONING, text),) if text else ()
 
 
@@ -116,13 +116,13 @@ class ChatModel(ABC):
 
     @property
     def prompts_text(self) -> str:
-        """Description of prompts and action format, in one line."""
+        """One-line description of prompts and action format."""
         own = "in the environment's own notation, else " if self.format == AUTO else ""
         written = action_format(self.format).instruction.removeprefix("write the action ").removesuffix(".")
         return f"{mode_text(self.prompt)}; actions are written {own}{written}"
 
     def format_of(self, request: Request) -> ActionFormat:
-        """Return how an action is written in the environment of a request."""
+        """Return the action format for a request's environment."""
         return action_format(self.format, request.finds_action)
 
     @property
@@ -132,29 +132,29 @@ class ChatModel(ABC):
 
     @property
     def prompt_limit(self) -> int:
-        """Tokens that a prompt may have; below ``max_prompt_tokens`` where the model's context is known to be short."""
+        """Maximum prompt tokens: ``max_prompt_tokens``, or less if the model's context is known to be shorter."""
         return self.prompt.max_prompt_tokens
 
     @property
     def fitting_limit(self) -> int:
-        """Tokens that prompts are shortened to; less than may be sent where a server has refused a prompt."""
+        """Tokens to which prompts are shortened; below the limit after a server has refused a prompt."""
         return self.prompt_limit
 
     @abstractmethod
     def ask(self, asks: Sequence[Ask]) -> list[Reply]:
-        """Return the answer to each call, in order; each answer is independent of the other calls."""
+        """Return the answer to each call, in order; calls are independent."""
 
     def greedy(self, max_new_tokens: int) -> ChatModel | None:
-        """Return this model with greedy decoding and another completion limit, not loaded again; None if it cannot."""
+        """Return this model with greedy decoding and another completion limit, not reloaded; None if unsupported."""
         return None
 
     @abstractmethod
     def count(self, messages: Sequence[Message]) -> int:
-        """Return how many tokens a conversation has as a prompt, or a cautious guess where no tokenizer is known."""
+        """Return the prompt tokens of a conversation, or a conservative estimate without a tokenizer."""
 
 
 def guessed_tokens(messages: Sequence[Message]) -> int:
-    """Return a cautious guess of a conversation's tokens: one for three bytes of text, and four for each message.
+    """Return a conservative token estimate of a conversation: one per three bytes of text, plus four per message.
 
     >>> guessed_tokens([Message("system", "Find the door."), Message("user", "a wall")])
     15

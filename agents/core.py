@@ -36,8 +36,8 @@ class Request:
         info: The environment's info table for this observation.
         instructions: Rules and answer format.
         image: The image in the observation, [H, W, 3], if it has one.
-        finds_action: Whether the environment finds an action in a whole answer by a notation that its rules give.
-        tools: Tools for models with native tool calls, if the environment declares some.
+        finds_action: Whether the environment finds the action in a whole completion by a notation of its rules.
+        tools: Tools for models with native tool calls, if the environment declares any.
     """
 
     slot: int
@@ -52,7 +52,7 @@ class Request:
 
     @property
     def legal_actions(self) -> tuple[str, ...]:
-        """The legal actions, one at least.
+        """The legal actions, at least one.
 
         Raises:
             ConfigError: The environment lists none.
@@ -74,23 +74,22 @@ class Decision:
 
     Args:
         action: The action text for the environment.
-        completion: The text that the agent produced, reasoning included.
+        completion: The whole text produced, reasoning included.
         prompt_ids: Token ids of the whole prompt; empty for agents without tokens.
         completion_ids: Token ids exactly as sampled.
         logprobs: The sampler's log-probability of each completion token, temperature included.
         usage: Cost of the answer, if the agent counts it.
         notes: Other text of the model, such as a summary.
-        entropies: Entropy of the distribution of each completion token as a share of the largest possible one, where
-            the agent was asked for it.
-        fault: Why there is no answer, such as a prompt that could not be built; it ends this episode and no other.
-        too_long: Why there is no answer if the prompt does not fit: not a fault, but it truncates this episode.
-        columns: Named numbers and texts about the turn that the agent hands on to training methods, and tuples with one
-            number for each completion token.
-        cut_off: Whether the completion reached its longest length without an end token.
-        restricted: Whether its tokens were sampled from a part of the vocabulary (top-p, top-k, min-p), so that
-            ``logprobs`` are not those of the distribution that was sampled from.
+        entropies: Entropy of the distribution of each completion token, relative to its maximum, if requested.
+        fault: Reason for a missing answer, such as a prompt that could not be built; ends only this episode.
+        too_long: Reason for a missing answer if the prompt does not fit; truncates the episode without a fault.
+        columns: Named numbers and texts about the turn for training methods, and tuples with one number per completion
+            token.
+        cut_off: Whether the completion reached the maximum length without an end token.
+        restricted: Whether tokens were sampled from part of the vocabulary (top-p, top-k, min-p), so ``logprobs`` are
+            not those of the sampling distribution.
         pictures: The images in the prompt as PNG files, in the order of their placeholders.
-        policy_version: Version of the weights that wrote it, where they change during rollouts; -1 if unknown.
+        policy_version: Version of the sampling weights, if they change during rollouts; -1 if unknown.
     """
 
     action: str
@@ -111,10 +110,10 @@ class Decision:
 
 
 def build_each(requests: Sequence[Request], build: Callable[[Request], BuiltT]) -> list[BuiltT | Decision]:
-    """Build something for each request; a request that fails gets a decision that says why.
+    """Build an input for each request; a failed one becomes a decision with the reason.
 
     Raises:
-        TurngymError: No first turn of an episode can be built because of a setting, and there is nothing else.
+        TurngymError: All requests are first turns that fail because of a setting.
     """
     found: list[BuiltT | Decision] = []
     refusals: list[TurngymError] = []
@@ -133,17 +132,17 @@ def build_each(requests: Sequence[Request], build: Callable[[Request], BuiltT]) 
 
 
 class Agent(ABC):
-    """Picks the next action texts: backend, prompt building, memory and parsing in one object."""
+    """Picks actions: backend, prompt building, memory and parsing in one object."""
 
     def pictures_of(self, request: Request) -> tuple[bytes, ...]:
-        """Return the images in the prompt that was built last for a request's episode, as PNG files."""
+        """Return the images in the latest prompt of a request's episode, as PNG files."""
         return ()
 
     def prepare(self) -> None:  # noqa: B027
-        """Raise if the agent cannot play, for example because its server is down; called once, first."""
+        """Raise if the agent cannot play, for example because its server is down; called once at the start."""
 
     def attach(self, vector: TextVectorEnv) -> None:  # noqa: B027
-        """Set the vector that the next requests come from; called once before a rollout."""
+        """Set the vector of the following requests; called once before a rollout."""
 
     @abstractmethod
     def act(self, requests: Sequence[Request]) -> list[Decision]:
@@ -153,7 +152,7 @@ class Agent(ABC):
         """Return the prompt that ``request`` would get, without acting; empty for agents without tokens.
 
         Raises:
-            PromptTooLong: It does not fit; it needs no room for an answer.
+            PromptTooLong: It does not fit; no room for an answer is required.
         """
         return ()
 
@@ -161,7 +160,7 @@ class Agent(ABC):
         """Load the history of an episode that branches from another.
 
         Raises:
-            ConfigError: There are some, and this kind of agent cannot take them over.
+            ConfigError: There are earlier turns, and this agent cannot load them.
         """
         if turns:
             raise ConfigError(
@@ -170,35 +169,35 @@ class Agent(ABC):
             )
 
     def follow(self, request: Request, action: str, completion: str = "") -> Decision:
-        """Remember a turn that was decided elsewhere as if this agent had decided it, and return the decision.
+        """Record a turn decided elsewhere as this agent's own, and return it as a decision.
 
         Args:
-            request: What the agent would have been asked.
-            action: The action that was taken.
-            completion: The text that it was taken from; empty if it came from no model.
+            request: The request for that turn.
+            action: The action taken.
+            completion: The completion it was parsed from; empty if not from a model.
 
         Raises:
-            ConfigError: This kind of agent cannot take over turns.
+            ConfigError: This agent does not support recorded turns.
         """
         raise _cannot_follow(self)
 
     def forget(self, episode: int) -> None:  # noqa: B027
-        """Forget an episode that has ended."""
+        """Drop the memory of a finished episode."""
 
     def room(self) -> int:
-        """Return how many episodes are better played at once, the others waiting; 0 for any number."""
+        """Return the recommended number of concurrent episodes; 0 for any number."""
         return 0
 
     def details(self) -> dict[str, Any]:
-        """Return what a reader of its results should know, as JSON-compatible data without secrets."""
+        """Return metadata for results, as JSON-compatible data without secrets."""
         return {}
 
 
 def checked_decisions(agent: Agent, requests: Sequence[Request], decisions: object) -> Sequence[Decision]:
-    """Return what an agent answered.
+    """Check the return value of an agent.
 
     Raises:
-        ConfigError: It is not one decision with a text for each request.
+        ConfigError: It is not one decision with a text per request.
     """
     name = f"{type(agent).__name__}.act"
     if not isinstance(decisions, Sequence) or isinstance(decisions, str):
@@ -216,11 +215,11 @@ def checked_decisions(agent: Agent, requests: Sequence[Request], decisions: obje
 
 
 class EagerAgent(Agent):
-    """An agent that computes answers in the background, so that no slot waits for another one's answer."""
+    """An agent that answers in the background, so no slot waits for another."""
 
     @abstractmethod
     def begin(self, requests: Sequence[Request]) -> None:
-        """Start working on these requests and return immediately."""
+        """Start answering requests and return immediately."""
 
     @abstractmethod
     def decided(self, wait: bool) -> list[tuple[Request, Decision]]:
@@ -251,7 +250,7 @@ class EagerAgent(Agent):
 
 
 def require_follow(agent: Agent) -> None:
-    """Raise for an agent that cannot take over recorded turns.
+    """Check that an agent supports recorded turns.
 
     Raises:
         ConfigError: It defines no :meth:`Agent.follow`.

@@ -50,10 +50,10 @@ class Estimate:
 
     @property
     def no_interval(self) -> str:
-        """Why the ends are no 95 % interval; empty if they are one.
+        """Why the ends are not a 95 % interval; empty if they are.
 
-        Fewer than :data:`FEWEST_BLOCKS` resampled blocks are too few. Blocks that are all equal show no spread: it has
-        not been seen, which does not mean that there is none.
+        Fewer than :data:`FEWEST_BLOCKS` resampled blocks are too few. If all blocks are equal, no spread was observed,
+        which does not mean that there is none.
 
         >>> cluster_bootstrap([0.0, 1.0], [0, 1]).no_interval, share([0.0, 1.0], [0, 1]).no_interval
         ('too few', '')
@@ -75,12 +75,12 @@ class Estimate:
 def cluster_bootstrap(values: Sequence[float], blocks: Sequence[int | str], seed: int = 0) -> Estimate:
     """Return the mean of ``values`` and a 95 % percentile interval that resamples whole blocks.
 
-    Episodes of one block (the same task, or the same table with rotated seats) depend on one another, so blocks, not
-    episodes, are resampled. A resample's mean weighs every episode in it equally. Resampling few blocks underestimates
-    their spread, so the percentiles are moved outwards (see :func:`tail`).
+    Episodes of a block (the same task, or the same table with rotated seats) are dependent, so blocks are resampled,
+    not episodes. The mean of a resample weights all its episodes equally. Resampling few blocks underestimates their
+    spread, so the percentiles are moved outwards (see :func:`tail`).
 
     Raises:
-        ValueError: No values, or not one block for each.
+        ValueError: There are no values, or not one block per value.
 
     >>> cluster_bootstrap([1.0, 1.0, 0.5, 1.0, 0.0, 1.0], range(6)).value
     0.75
@@ -94,10 +94,11 @@ def cluster_bootstrap(values: Sequence[float], blocks: Sequence[int | str], seed
 
 
 def tail(blocks: int) -> float:
-    """Return the share of the resamples outside of each end of a 95 % percentile interval, 0.025 for many blocks.
+    """Return the share of resamples beyond each end of a 95 % percentile interval, 0.025 for many blocks.
 
-    A percentile interval behaves as one that takes the normal distribution for Student's and divides by n instead of
-    n - 1. Percentiles that undo both (Hesterberg 2015, "What Teachers Should Know About the Bootstrap", section 4.3):
+    A percentile interval behaves like one that uses the normal instead of Student's distribution and divides by n
+    instead of n - 1. Percentiles that correct both (Hesterberg 2015, "What Teachers Should Know About the Bootstrap",
+    section 4.3):
 
         Phi(-sqrt(n / (n - 1)) * t_{0.975, n - 1})
 
@@ -122,9 +123,9 @@ def tail(blocks: int) -> float:
 def share(values: Sequence[float], blocks: Sequence[int | str]) -> Estimate:
     """Return a mean of numbers in [0, 1] with its interval.
 
-    Wilson's interval for wins and losses of which no two share a block. Where resampling would find no spread, since
-    all blocks have the same mean, so many blocks still leave a share of others open: by Wilson's interval for as many
-    wins out of as many. The cluster bootstrap otherwise.
+    Wilson's interval for wins and losses in separate blocks. If all blocks have the same mean, resampling finds no
+    spread; the share of blocks that might differ is then bounded by Wilson's interval for n wins out of n. Otherwise
+    the cluster bootstrap.
 
     >>> estimate = share([1.0, 1.0, 1.0, 1.0], [0, 0, 1, 1])
     >>> round(estimate.low, 2), estimate.high, estimate.method
@@ -151,9 +152,9 @@ def paired_difference(
 
     Args:
         after: Numbers of one side.
-        before: Numbers of the other, in the same order.
+        before: Numbers of the other side, in the same order.
         seed: Seed of the resampling.
-        blocks: Block of each episode; each is its own unless given.
+        blocks: Block of each episode (default: one block per episode).
 
     >>> paired_difference([1.0, 1.0], [0.0, 0.0]).value
     1.0
@@ -171,8 +172,8 @@ def share_difference(
 ) -> Estimate:
     """Return the mean of ``after - before`` of numbers in [0, 1], such as successes on the same tasks.
 
-    Where all blocks agree, resampling finds no spread. By Wilson's interval so many blocks leave a share of others
-    open; on them the difference is taken to be one success away. The arguments are those of :func:`paired_difference`.
+    If all blocks agree, resampling finds no spread. Wilson's interval then bounds the share of blocks that might
+    differ, which are assumed to differ by one success. Arguments as in :func:`paired_difference`.
 
     >>> found = share_difference([1.0] * 40, [0.0] * 40)
     >>> found.value, round(found.low, 2), found.high

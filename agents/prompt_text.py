@@ -72,7 +72,7 @@ class PromptConfig(Options):
 
     @property
     def is_shortened(self) -> bool:
-        """True if a plain prompt that is too long is shortened."""
+        """True if plain prompts that are too long are shortened."""
         return self.fit not in ("auto", "none")
 
 
@@ -80,7 +80,7 @@ def _check_template(variables: Mapping[str, Any], text: str) -> None:
     """Raise for invalid template settings.
 
     Raises:
-        ConfigError: The variables override a fixed variable, or the text is no Jinja.
+        ConfigError: The variables override a fixed variable, or the text is not valid Jinja.
     """
     taken = variables.keys() & {
         "messages",
@@ -99,7 +99,7 @@ def _check_template(variables: Mapping[str, Any], text: str) -> None:
 def remembered_text(
     config: PromptConfig, action: str, completion: str, regions: Regions, thinking: Thinking = THINKING
 ) -> str:
-    """Return what later prompts show of an answer: the action in windows, the answer in conversations, or as chosen.
+    """Return the part of an answer shown in later prompts: by default the action in windows, all in conversations.
 
     Args:
         config: Prompt settings.
@@ -127,7 +127,7 @@ def system_text(config: PromptConfig, instructions: str, answer_instruction: str
 
 
 def mode_text(config: PromptConfig) -> str:
-    """Return in a few words what of an episode a prompt shows.
+    """Describe in a few words how much of an episode a prompt shows.
 
     >>> mode_text(PromptConfig(mode="conversation")), mode_text(PromptConfig(history=3))
     ('the whole conversation', 'the last 3 turns and the current observation')
@@ -140,19 +140,19 @@ def mode_text(config: PromptConfig) -> str:
 
 
 def shown_text(config: PromptConfig, observation: str, info: Mapping[str, Any]) -> str:
-    """Return an observation as it is shown, followed by the legal actions if enabled."""
+    """Return an observation for the prompt, followed by the legal actions if enabled."""
     if not config.legal_actions or not info.get("legal_actions"):
         return observation
     return f"{observation}\nLegal actions: {', '.join(info['legal_actions'])}"
 
 
 def window_text(recent: Sequence[tuple[str, str]], shown: str, note: str = "", at: int = 0) -> str:
-    """Return the last turns and what is shown now.
+    """Return the text of a window: the last turns and the current observation.
 
     Args:
-        recent: Observation and action of each earlier turn that is shown.
+        recent: Observation and action of each earlier turn.
         shown: The current observation.
-        note: Says that turns are left out.
+        note: Note about dropped turns.
         at: Number of turns before the note.
 
     >>> print(window_text([("a wall ahead", "left")], "a door ahead"))

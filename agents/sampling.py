@@ -16,10 +16,10 @@ class Sampling:
     """Sampling settings.
 
     Args:
-        temperature: Divides the logits; 0 takes the most likely token.
-        top_p: Keep the most likely tokens up to this much probability; 1 keeps all.
-        max_new_tokens: Limit of a completion's length, the end token included.
-        entropies: Whether completions carry the entropy of the distribution of each of their tokens.
+        temperature: Divides the logits; 0 selects the most likely token.
+        top_p: Keep the most likely tokens up to this total probability; 1 keeps all.
+        max_new_tokens: Maximum completion length, including the end token.
+        entropies: Whether completions include the entropy of each token's distribution.
     """
 
     temperature: float = 1.0
@@ -37,7 +37,7 @@ class Sampling:
 
     @property
     def is_restricted(self) -> bool:
-        """True if some tokens of positive probability are never sampled."""
+        """True if some tokens with positive probability are never sampled."""
         return self.temperature > 0 and self.top_p < 1
 
 
@@ -46,8 +46,8 @@ def turn_uniforms(
 ) -> NDArray[np.float64]:
     """Return ``count`` uniform numbers in [0, 1) that depend only on the turn and the purpose.
 
-    The token at position ``j`` of the completion is chosen with number ``j``, so neither the batch that a turn is
-    generated in nor the order of turns changes what is sampled.
+    The token at position ``j`` of the completion is chosen with number ``j``, so samples depend neither on the batch of
+    a turn nor on the order of turns.
 
     >>> bool((turn_uniforms(0, 1, 2, 3, 4)[:2] == turn_uniforms(0, 1, 2, 3, 2)).all())
     True

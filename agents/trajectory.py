@@ -20,12 +20,12 @@ TruncationReason: TypeAlias = Literal["", "environment", "context", "fault"]
 
 @dataclass(frozen=True, slots=True)
 class EpisodeSpec:
-    """One episode to play.
+    """Specification of an episode to play.
 
     Args:
         episode: Number of the episode, unique within a rollout; part of the key of its sampling generator.
-        seed: Seed of the environment's reset; equal seeds start from the identical state.
-        group: Episodes with the same group are compared with one another.
+        seed: Seed of the environment's reset; equal seeds give identical initial states.
+        group: Episodes of the same group are compared with each other.
         options: Options of the environment's reset.
         branch: Branching point in another episode; None for a reset.
     """
@@ -43,7 +43,7 @@ class Branch:
 
     Args:
         trajectory: The finished episode; its turns have snapshots.
-        turn: Index of the turn among those of the trajectory; the new episode decides it again.
+        turn: Index of the turn in the trajectory; the new episode decides it again.
     """
 
     trajectory: Trajectory = field(repr=False)
@@ -57,27 +57,26 @@ class Turn:
     Args:
         observation: Observation of the agent.
         anchor: The anchor state before the action.
-        action: The action text that went to the environment.
-        completion: The text that the agent produced, reasoning included.
+        action: The action text passed to the environment.
+        completion: The whole text produced, reasoning included.
         prompt_ids: Token ids of the whole prompt; empty for agents without tokens.
-        completion_ids: Token ids exactly as sampled, the end token included where it was sampled.
+        completion_ids: Token ids exactly as sampled, including the end token if sampled.
         logprobs: The sampler's log-probability of each completion token, temperature included.
         reward: Reward of this turn.
-        action_is_valid: Whether the environment understood the action and it was legal.
+        action_is_valid: Whether the action was parsed and legal.
         agent: The seat that acted.
         usage: Cost of the completion; None if not counted.
         notes: Other text of the model, such as a summary.
-        staleness: Iterations of training between the policy that sampled and the one that samples now; 0 when fresh.
+        staleness: Training iterations between the policy that sampled the turn and the current one; 0 if fresh.
         policy_version: Iteration whose policy sampled the turn; -1 if unknown.
-        entropies: Entropy of the distribution that each token was sampled from, as a share of the largest possible one;
-            empty unless requested.
+        entropies: Entropy of each token's sampling distribution, relative to its maximum; empty unless requested.
         snapshot: Exact state of the environment before the action; empty unless requested.
         progress: Progress of the task before the action, in [0, 1]; NaN if unknown.
-        columns: Named numbers and texts that the environment, the agent or a method's ``collect`` hands on, and tuples
-            with one number for each token. A name that starts with ``reward/`` is a part of the reward.
-        cut_off: Whether the completion reached its longest length without an end token.
-        restricted: Whether its tokens were sampled from a part of the vocabulary (top-p, top-k, min-p), so that
-            ``logprobs`` are not those of the distribution that was sampled from.
+        columns: Named numbers and texts from the environment, the agent or a method's ``collect``, and tuples with one
+            number per token. A name starting with ``reward/`` is a component of the reward.
+        cut_off: Whether the completion reached the maximum length without an end token.
+        restricted: Whether tokens were sampled from part of the vocabulary (top-p, top-k, min-p), so ``logprobs`` are
+            not those of the sampling distribution.
         pictures: The images in the prompt as PNG files, in the order of their placeholders in ``prompt_ids``.
     """
 
@@ -105,7 +104,7 @@ class Turn:
 
     @property
     def image_hashes(self) -> list[str]:
-        """SHA-256 of each image in the prompt, as records have it in place of the image."""
+        """SHA-256 of each image in the prompt, which records store instead of the image."""
         return [hashlib.sha256(picture).hexdigest() for picture in self.pictures]
 
 
@@ -114,29 +113,29 @@ class Trajectory:
     """The turns of one agent in one episode, in order, and how the episode ended.
 
     Args:
-        spec: Request.
+        spec: Specification of the episode.
         env_id: The environment.
         instance: Hash of the task instance's canonical text.
         turns: The turns in order.
         terminated: The rules ended the episode.
-        truncated: Something outside of the rules ended it.
-        truncation_reason: Reason of the truncation; empty without one. ``context`` means that the next prompt did not
+        truncated: A limit or fault ended the episode.
+        truncation_reason: Reason for the truncation; empty without one. ``context`` means that the next prompt did not
             fit; if it was the first, the episode has no turn.
-        truncation_detail: With the reason ``context``: how long the prompt was, and the way out.
+        truncation_detail: With reason ``context``: length of the prompt, and remedy.
         success: 1 solved, 0 not, -1 unknown (the episode did not end).
         score: The benchmark's number.
-        fault: Cause of the fault; a faulted episode enters neither loss nor statistics.
+        fault: Cause of the fault; faulted episodes are excluded from loss and statistics.
         final_observation: Observation after the last action.
-        final_prompt_ids: The prompt that would have come next; kept for truncated episodes, for the critic. Empty if it
-            does not fit: the critic's value of the last turn's prompt is used instead.
+        final_prompt_ids: The next prompt of a truncated episode, for the critic. Empty if it does not fit: the value of
+            the last turn's prompt is used instead.
         final_pictures: The images in that prompt.
-        role: The seat's role in a game between seats, its name where the game has none; empty elsewhere.
+        role: The seat's role in a multi-agent game, or its name if the game has no roles; else empty.
         policy: Name of the policy that acted; empty if there is only one.
         progress: Progress of the task at the end, in [0, 1]; NaN if unknown.
         final_anchor: The anchor state after the last turn.
         columns: Named numbers and texts about the whole episode.
-        instructions: Rules that the agent was shown; empty where they were not kept.
-        retried_fault: Fault of an earlier attempt that this one replaces; empty for a first attempt.
+        instructions: Rules shown to the agent; empty if not recorded.
+        retried_fault: Fault of the earlier attempt that this one replaces; empty for a first attempt.
     """
 
     spec: EpisodeSpec
@@ -163,7 +162,7 @@ class Trajectory:
 
     @property
     def earlier_turns(self) -> tuple[Turn, ...]:
-        """The turns of another episode that this one continues; empty if it started with a reset."""
+        """Turns of the episode that this one branches from; empty if it started with a reset."""
         branch = self.spec.branch
         if branch is None:
             return ()
@@ -171,7 +170,7 @@ class Trajectory:
 
     @property
     def reward_sum(self) -> float:
-        """The undiscounted return of the episode, from its reset on."""
+        """Undiscounted return of the episode since its reset."""
         return float_sum(turn.reward for turn in (*self.earlier_turns, *self.turns))
 
     def rows(self) -> list[dict[str, Any]]:

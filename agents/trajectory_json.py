@@ -1,4 +1,4 @@
-"""Trajectories as JSON-compatible data, exact in everything that training reads."""
+"""Trajectories as JSON-compatible data, exact in everything used for training."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def _made(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def turn_to_json(turn: Turn) -> dict[str, Any]:
-    """Return a turn without usage, notes and snapshot; fields with their defaults are left out."""
+    """Return a turn without usage, notes and snapshot; default values are omitted."""
     values = _plain(turn)
     return {name: value for name, value in values.items() if name not in _DEFAULTS or value != _DEFAULTS[name]}
 
 
 def turn_from_json(content: Mapping[str, Any]) -> Turn:
-    """Return the turn that ``turn_to_json`` wrote."""
+    """Return a turn written by ``turn_to_json``."""
     return Turn(**_made(content))
 
 
@@ -75,7 +75,7 @@ def trajectory_to_json(trajectory: Trajectory) -> dict[str, Any]:
     """Return a trajectory without usage, notes and snapshots.
 
     Raises:
-        ConfigError: It branches off another episode, whose turns would be needed as well.
+        ConfigError: It branches from another episode, whose turns would also be needed.
 
     >>> played = Trajectory(EpisodeSpec(0, 7), "X", turns=[Turn("", "", "go", completion_ids=(3,), logprobs=(-1.0,))])
     >>> trajectory_from_json(trajectory_to_json(played)) == played

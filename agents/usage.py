@@ -18,18 +18,17 @@ class Usage:
     """Costs of answers; instances can be added.
 
     Args:
-        tokens_in: Tokens read, over all calls that reported them.
-        tokens_out: Tokens written.
-        calls: Requests that were sent, repeated ones included.
-        retries: Requests that were repeated after a failure.
-        lost: Turns that had no answer in the end and were played with the empty text.
-        unmetered: Answers whose number of tokens is unknown.
-        latency: Seconds between asking and having the answer, waits included; of turns played at the same time each
-            counts its own.
+        tokens_in: Prompt tokens of all calls that reported them.
+        tokens_out: Completion tokens.
+        calls: Requests sent, including retries.
+        retries: Requests repeated after a failure.
+        lost: Turns without an answer, played with the empty text.
+        unmetered: Answers with an unknown number of tokens.
+        latency: Seconds from request to answer, including waits; concurrent turns each count their own.
         cost: Price of the tokens in USD; None if the prices are unknown.
         failures: Kind of failure -> number of failed calls.
-        shortened: Turns whose prompt left earlier turns out, because a server refused the whole conversation.
-        tokens_cached: Tokens read, of ``tokens_in``, that a server had in its cache.
+        shortened: Turns whose prompt dropped earlier turns because a server refused the whole conversation.
+        tokens_cached: Share of ``tokens_in`` served from a server's cache, in tokens.
 
     >>> total = Usage(tokens_in=5, calls=1) + Usage(tokens_in=2, calls=3, retries=2, failures={"timeout": 2})
     >>> total.tokens_in, total.calls, dict(total.failures)
@@ -82,7 +81,7 @@ class Usage:
 
     @property
     def is_unanswered(self) -> bool:
-        """True if every turn asked for an answer and had none, so that a score would say nothing about the agent.
+        """True if no request was answered, so a score would say nothing about the agent.
 
         >>> Usage(calls=6, retries=4, lost=2).is_unanswered, Usage(calls=6, retries=4, lost=1).is_unanswered
         (True, False)
@@ -91,7 +90,7 @@ class Usage:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Usage:
-        """Read what :meth:`as_json` returned; unknown keys are ignored.
+        """Read the output of :meth:`as_json`; unknown keys are ignored.
 
         >>> Usage.from_json(Usage(calls=2, cost=0.5).as_json()) == Usage(calls=2, cost=0.5)
         True
@@ -100,12 +99,12 @@ class Usage:
 
 
 def total(usages: Iterable[Usage]) -> Usage:
-    """Return the sum; zero if there are none."""
+    """Return the sum; zero without any."""
     return sum(usages, Usage())
 
 
 def usage_of(trajectory: Trajectory) -> Usage:
-    """Return what the agent used in an episode."""
+    """Return the usage of an agent in an episode."""
     return total(
         turn.usage or Usage(len(turn.prompt_ids), len(turn.completion_ids), calls=1) for turn in trajectory.turns
     )

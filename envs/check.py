@@ -1,4 +1,4 @@
-"""A check of everything an environment promises, beyond Gymnasium's ``check_env``; for any :class:`TextEnv`."""
+"""Check of the contract of a :class:`TextEnv`, beyond Gymnasium's ``check_env``."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Result:
 
     Args:
         rule: The rule.
-        status: Whether it holds, is broken, or could not be judged.
-        reason: Why it was skipped.
-        findings: Problem.
+        status: Whether it holds, is violated, or could not be judged.
+        reason: Reason for a skip.
+        findings: Violations found.
         seconds: Duration.
     """
 
@@ -39,7 +39,7 @@ class Result:
     seconds: float = 0.0
 
     def as_json(self) -> dict[str, Any]:
-        """Return the result as a value that JSON can hold; :func:`Report.as_json` documents it."""
+        """Return the result as a JSON value; see :func:`Report.as_json`."""
         rule = self.rule
         return {
             "name": rule.name,
@@ -55,15 +55,15 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Result of a check.
+    """Report of a check.
 
     Args:
         name: The environment.
-        seed: First of the seeds.
+        seed: First seed.
         episodes: Episodes that most rules played.
-        results: One result for each rule, in the order in which they were judged.
+        results: Result of each rule, in order of judgement.
         options: Options of the environment.
-        players: Episodes of each player that is compared with the others; 0 for none.
+        players: Episodes of each compared player; 0 for none.
     """
 
     name: str
@@ -85,7 +85,7 @@ class Report:
 
     @property
     def failed(self) -> tuple[str, ...]:
-        """Names of the rules that are broken."""
+        """Names of the rules that are violated."""
         return tuple(result.rule.name for result in self.results if result.status == "failed")
 
     @property
@@ -99,9 +99,9 @@ class Report:
         return tuple(f"{result.rule.name}: {finding}" for result in self.results for finding in result.findings)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the report as a value that JSON can hold.
+        """Return the report as a JSON value.
 
-        Keys: ``name``, ``ok`` (no rule is broken), ``seed``, ``episodes``, ``rules``: for each rule ``name``,
+        Keys: ``name``, ``ok`` (no rule is violated), ``seed``, ``episodes``, ``rules``: for each rule ``name``,
         ``status`` (passed, failed, skipped), ``promise``, ``why``, ``fix``, ``reason`` (of a skip), ``seconds`` and
         ``evidence``: for each finding ``seen``, ``seed``, ``turn`` (both null if there is none), ``ours`` and
         ``theirs`` (the differing texts).
@@ -135,10 +135,10 @@ def explained(result: Result) -> str:
 
 
 class CheckFailed(TurngymError, AssertionError):
-    """An environment breaks one or more rules.
+    """An environment violates one or more rules.
 
     Args:
-        report: All that was found.
+        report: The full report.
     """
 
     def __init__(self, report: Report) -> None:
@@ -161,25 +161,24 @@ def check(
     on_start: Callable[[Rule], None] | None = None,
     on_result: Callable[[Result], None] | None = None,
 ) -> Report:
-    """Check every promise of an environment and return what holds.
+    """Check an environment against all rules of the contract.
 
     Args:
-        env: An id (``"module:id"`` works), ``"module:Class"``, ``"path/to/file.py:Class"``, an environment, wrapped or
-            not, or a class or function that makes one and passes its keyword arguments on. Fresh copies are made of
-            it; a given environment is not touched.
+        env: An id (also ``"module:id"``), ``"module:Class"``, ``"path/to/file.py:Class"``, an environment, wrapped or
+            not, or a class or function that makes one from keyword arguments. Only fresh copies are played.
         seed: First seed to test; failures are reproducible with their seed.
         episodes: Episodes per rule, for most rules, at least 1.
         options: Options of the constructor.
-        in_process: Whether to use no other processes: faster, but misses what only another process shows.
-        players: Episodes of the expert, of random play and of each player without skill, which are compared with one
-            another; 0 to leave these rules out. 20 find what is plain, 200 what is slight.
+        in_process: Whether to start no other processes: faster, but misses violations visible only across processes.
+        players: Episodes of the expert, of random play and of each player without skill, for the rules that compare
+            them; 0 skips these rules. 20 reveal large differences, 200 small ones.
         on_start: Called with each rule before it is judged.
-        on_result: Called with each result as soon as there is one.
+        on_result: Called with each result.
 
     Raises:
-        CheckFailed: Something is wrong; the message lists everything that was found and how to fix it.
+        CheckFailed: A rule is violated; the message lists all findings and how to fix them.
         UnknownName: There is no environment of that name.
-        ConfigError: It is no :class:`TextEnv`, or it cannot be made again.
+        ConfigError: It is not a :class:`TextEnv`, or no copy can be made.
 
     >>> report = check("turngym/GuessTheNumber-v0", episodes=1, in_process=True)
     >>> report.failed

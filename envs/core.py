@@ -1,7 +1,7 @@
-"""The contract of a single-agent environment: a Gymnasium environment whose actions are text.
+"""Base class of single-agent environments: a Gymnasium environment whose actions are text.
 
-A subclass states the rules in a few small methods; this base class handles what is common to all environments: call
-order, turn limit, the info table, splits, snapshots.
+A subclass implements the rules in a few small methods; the base class handles call order, turn limit, info, splits and
+snapshots.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Outcome(NamedTuple, Generic[ObsT]):
         terminated: Whether the rules ended the episode here.
         success: Whether the task is solved; only read when ``terminated``.
         action_is_valid: Whether the action text was understood and legal.
-        truncated: Whether a limit other than ``max_turns`` cut off the episode here; not read when ``terminated``.
+        truncated: Whether a limit other than ``max_turns`` ended the episode here; not read when ``terminated``.
     """
 
     observation: ObsT
@@ -62,7 +62,7 @@ class Outcome(NamedTuple, Generic[ObsT]):
 
 
 def too_long(action: str, longest: int) -> str:
-    """Return the answer to an action that is too long.
+    """Return the observation after an action that is too long.
 
     >>> too_long("x" * 1_000_000, LONGEST_ACTION)
     'The action has 1,000,000 characters, and at most 100,000 are read: write a shorter one.'
@@ -94,24 +94,24 @@ def _place_of(kind: type) -> str:
 class TextEnv(SnapshotEnv[ObsT]):
     """A turn-based environment whose actions and observations are text.
 
-    A subclass states its rules by overriding hooks. Three are enough for a small game:
+    A subclass implements its rules by overriding hooks. Three are enough for a small game:
 
     - ``initial_state(generator)`` samples an instance; the value is kept in ``self.state`` and must be
       JSON-serialisable.
     - ``observation()`` returns what the agent sees of ``self.state``.
-    - ``apply_action(action)`` takes any text at all, changes ``self.state`` and returns an :class:`Outcome`.
+    - ``apply_action(action)`` takes any text, changes ``self.state`` and returns an :class:`Outcome`.
 
     These have defaults:
 
-    - ``anchor()``: canonical text of what the agent can know; by default its observation.
+    - ``anchor()``: canonical text of what the agent can know; by default the observation.
     - ``legal_actions()``, ``progress()``, ``score()``, ``render_text()``, ``tasks()``, ``expert_action()`` and
-      ``resample_hidden()``: what else there is to say.
+      ``resample_hidden()``: optional.
 
-    An environment that keeps its state in attributes of its own, or has named tasks, overrides ``begin(task)`` instead
-    of ``initial_state``, and ``save_state()`` and ``load_state(state)`` with it. All randomness comes from
+    An environment that keeps its state in other attributes, or has named tasks, overrides ``begin(task)`` instead of
+    ``initial_state``, and also ``save_state()`` and ``load_state(state)``. All randomness comes from
     ``self.np_random``, the argument of ``initial_state``. Names with a leading underscore belong to this class.
 
-    Options are declared in a nested class ``Options(TextEnv.Options)``; ``setup()`` prepares what follows from
+    Options are declared in a nested class ``Options(TextEnv.Options)``; ``setup()`` prepares whatever depends on
     ``self.options``. The constructor takes them by name, with ``env_id`` and ``render_mode``.
 
     >>> class HotCold(TextEnv[str]):
@@ -138,7 +138,7 @@ class TextEnv(SnapshotEnv[ObsT]):
 
         @property
         def turn_limit(self) -> int:
-            """Turns after which an episode is truncated, where ``max_turns`` may be None."""
+            """Turns after which an episode is truncated, for classes whose ``max_turns`` may be None."""
             return self.max_turns
 
     options: Options
@@ -149,14 +149,14 @@ class TextEnv(SnapshotEnv[ObsT]):
     instructions: str = ""
     """Rules and answer format, for the system prompt."""
     finds_action: bool = False
-    """True if the rules give a notation, such as ``<search>...</search>``, by which ``apply_action`` finds the action
-    in a whole answer of a model, reasoning included."""
+    """Whether ``apply_action`` finds the action in a whole completion, reasoning included, by a notation of the rules
+    such as ``<search>...</search>``."""
     native_tools: ToolSet | None = None
-    """Tools for models with native tool calls, and the rules for these; None where actions are only text."""
+    """Tools for models with native tool calls, and the rules for such models; None if actions are only text."""
     beaten_by: ClassVar[Mapping[str, str]] = {}
     """Player without skill -> why it does better here than random legal play; shown on the environment's page."""
     finite_instances: int | None = None
-    """Number of instances, where that is too few for splits; every split then samples from all of them."""
+    """Number of instances, if too few for splits; every split then samples from all of them."""
     splits: ClassVar[tuple[str, ...]] = SPLITS
     longest_action: ClassVar[int] = LONGEST_ACTION
     """Maximum length of an action; a longer one is invalid, and the rules never see it."""
@@ -165,7 +165,7 @@ class TextEnv(SnapshotEnv[ObsT]):
 
     @classmethod
     def refusal(cls, options: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> str:
-        """Return why a file may not ask for this environment with these options; empty if it may."""
+        """Return why an untrusted file may not request these options; empty if it may."""
         split = options.get("split", cls.splits[0])
         if split not in cls.splits:
             return f"it has no split {str(split)[:60]!r}"
@@ -173,7 +173,7 @@ class TextEnv(SnapshotEnv[ObsT]):
 
     @classmethod
     def misfit(cls, options: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> str:
-        """Return why no environment can have these options; empty if one can."""
+        """Return why these options are invalid; empty if they are valid."""
         split = options.get("split", cls.splits[0])
         if split not in cls.splits:
             return f"it has no split {str(split)[:60]!r}"
@@ -224,12 +224,12 @@ class TextEnv(SnapshotEnv[ObsT]):
         raise BrokenCode(f"{type(self).__qualname__} has neither initial_state() nor begin(): define one of them.")
 
     def observation(self) -> ObsT:
-        """Return what the agent sees in ``self.state``; by default what it saw last."""
+        """Return what the agent sees in ``self.state``; by default its last observation."""
         return cast("ObsT", self._observation)
 
     @abstractmethod
     def apply_action(self, action: str) -> Outcome[ObsT]:
-        """Apply one action text, which may be any text at all."""
+        """Apply one action, which may be any text."""
 
     def begin(self, task: str | int | None) -> ObsT:
         """Set up a new instance, store its canonical text in ``self.instance``, return the first observation.
@@ -245,12 +245,12 @@ class TextEnv(SnapshotEnv[ObsT]):
         return self.observation()
 
     def anchor(self) -> str:
-        """Return canonical text of what the agent can know; no hidden fact, no turn counter."""
+        """Return canonical text of what the agent can know, without hidden facts and turn counter."""
         shown = self._observation
         return shown if isinstance(shown, str) else canonical_text(cast("JSONValue", shown))
 
     def save_state(self) -> JSONValue:
-        """Return everything that ``load_state`` needs, as a value that JSON can hold."""
+        """Return everything that ``load_state`` needs, as a JSON value."""
         if self.state is None:
             raise SnapshotUnsupported(
                 f"{self.env_id} keeps nothing in self.state: override save_state() and load_state(), or keep it there."
@@ -258,7 +258,7 @@ class TextEnv(SnapshotEnv[ObsT]):
         return self.state
 
     def load_state(self, state: JSONValue) -> None:
-        """Restore what ``save_state`` returned."""
+        """Restore a state returned by ``save_state``."""
         self.state = state
         self.observation()  # detect a damaged state now, not some turns later
 
@@ -271,7 +271,7 @@ class TextEnv(SnapshotEnv[ObsT]):
         )
 
     def legal_actions(self) -> Sequence[str]:
-        """Return the legal actions, empty if there is no list."""
+        """Return the legal actions; empty if they cannot be enumerated."""
         return ()
 
     def progress(self) -> float:
@@ -283,11 +283,11 @@ class TextEnv(SnapshotEnv[ObsT]):
         return float(self._success == 1)
 
     def turn_columns(self) -> Mapping[str, float | str]:
-        """Return named numbers and texts about the last turn, for training methods; none by default."""
+        """Return columns of the last turn for training methods: named numbers and texts; by default none."""
         return {}
 
     def render_text(self) -> str:
-        """Return the text that ``render`` shows."""
+        """Return the text shown by ``render``."""
         return str(self._observation)
 
     def _repr_html_(self) -> str:
@@ -303,10 +303,10 @@ class TextEnv(SnapshotEnv[ObsT]):
         raise ConfigError(f"{self.env_id} has no solver, so there is no expert action.")
 
     def resample_hidden(self) -> bool:
-        """Resample hidden facts so that they still fit everything the agent has seen.
+        """Resample hidden facts, consistent with everything the agent has seen.
 
         Returns:
-            Whether anything changed; False where nothing is hidden. The checker uses this to find leaks.
+            Whether anything changed; False if nothing is hidden. The checker uses this to find leaks.
         """
         return False
 
@@ -347,15 +347,15 @@ class TextEnv(SnapshotEnv[ObsT]):
         return self._observation, self._info()
 
     def step(self, action: str) -> tuple[ObsT, float, bool, bool, dict[str, Any]]:
-        """Take one turn. Any text is accepted; invalid actions are answered, never raised.
+        """Take one turn. Any text is accepted; an invalid action is answered by an observation and never raises.
 
         Raises:
             EpisodeOver: The episode has ended or has not started.
             TypeError: The action is not a ``str``.
         """
         if not self._running:
-            state = "has ended" if self._success >= 0 else "has not begun"
-            raise EpisodeOver(f"step() of {self.env_id} after the episode {state}: call reset() first.")
+            when = "after the episode has ended" if self._success >= 0 else "before an episode has started"
+            raise EpisodeOver(f"step() of {self.env_id} {when}: call reset() first.")
         if not isinstance(action, str):
             raise TypeError(f"an action of {self.env_id} is text, got {type(action).__name__}: pass a str.")
         outcome = self.apply_action(action) if len(action) <= self.longest_action else self.refuse_long_action(action)

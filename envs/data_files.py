@@ -15,7 +15,7 @@ def data_file(folder: str, name: str, split: str) -> Path:
     """Return the file of a set and split.
 
     Raises:
-        ConfigError: It is not there.
+        ConfigError: The file is missing.
     """
     place = Path(folder).expanduser()
     for ending in ("", ".gz"):
@@ -28,7 +28,7 @@ def data_file(folder: str, name: str, split: str) -> Path:
 
 @lru_cache(maxsize=16)
 def read_lines(path: Path) -> tuple[dict[str, Any], ...]:
-    """Return the objects of a file, one a line.
+    """Return the objects of a file, one per line.
 
     Raises:
         ConfigError: The file is missing or damaged.

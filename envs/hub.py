@@ -20,7 +20,7 @@ SPLITS: Mapping[str, tuple[str, ...]] = {
 
 
 def read_rows(name: str, split: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the rows of a data set; nothing of it is run.
+    """Yield the rows of a data set, without running any of its code.
 
     Args:
         name: Folder or name, with or without :data:`PREFIX`.

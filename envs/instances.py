@@ -1,4 +1,4 @@
-"""Instances of a task by their canonical text: names, and the split that each belongs to."""
+"""Names and splits of task instances, from their canonical text."""
 
 from __future__ import annotations
 

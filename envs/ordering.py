@@ -1,4 +1,4 @@
-"""Lists of legal actions whose order carries nothing."""
+"""Order of legal actions that carries no information."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import zlib
 
 
 def from_drawn_place(actions: tuple[str, ...], salt: int, key: str) -> tuple[str, ...]:
-    """Return actions rotated so that the first one is drawn: a policy that takes the first or last one plays at random.
+    """Rotate actions by a random offset: a policy that always takes the first or last one then plays at random.
 
     Args:
         actions: The actions, in the order of the rules.
         salt: A random number of the episode, in [0, 2**32).
-        key: Names the moment within the episode.
+        key: Identifies the position within the episode.
 
     >>> from_drawn_place(("a", "b", "c"), 7, "turn 1"), from_drawn_place(("a", "b", "c"), 8, "turn 1")
     (('a', 'b', 'c'), ('b', 'c', 'a'))

@@ -39,7 +39,7 @@ ENVIRONMENT = Wanted(
 
 @dataclass(frozen=True, slots=True)
 class FromFile:
-    """Makes an environment from a class or function in a file that need not be installed.
+    """Makes an environment from a class or function in a file.
 
     Args:
         path: The file.
@@ -67,13 +67,13 @@ def find_spec(name: str, others: Iterable[str] = (), kind: str = "environment") 
 
     Args:
         name: An id, ``"module:id"``, ``"module:Class"`` or ``"path/to/file.py:Class"``.
-        others: Names of another kind that could be meant as well.
-        kind: What is looked for, for the message.
+        others: Names of another kind, for suggestions.
+        kind: Noun for the message.
 
     Raises:
         UnknownName: There is no such environment, module, file, or name in it.
         BrokenCode: The file or module cannot be imported.
-        ConfigError: It is no environment.
+        ConfigError: It is not an environment.
 
     >>> import turngym
     >>> find_spec("CartPole-v1").id, find_spec("turngym.envs.textgames.tower_of_hanoi:TowerOfHanoi").id
@@ -124,10 +124,10 @@ def _portable(spec: EnvSpec, place: str) -> EnvSpec:
 
 
 def nearest_env(name: str, others: Iterable[str] = ()) -> str:
-    """Return the second half of a message about an unknown id: the nearest one, whatever its case and version.
+    """Return the suggestion for an unknown id: the nearest one, ignoring case and version.
 
     Args:
-        name: What was asked for.
+        name: The unknown id.
         others: Names of another kind that could be meant as well.
 
     >>> import turngym

@@ -1,4 +1,4 @@
-"""Environments with pictures: besides its text, the observation can hold an image of the same facts."""
+"""Environments with pictures: the observation can contain an image of the same facts as its text."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class PictureEnv(TextEnv[Any]):
     """A :class:`TextEnv` that also has an image of what the agent can know.
 
     With ``image=False`` it is a ``TextEnv[str]`` and renders nothing. With ``image=True`` the observation is a dict:
-    ``{"text": str, "image": uint8 array [H, W, 3]}``, where ``"text"`` is what the other mode shows. Snapshots hold the
-    text alone; the image is rendered again from the state. It shows the current board, even where the text contains
-    only what is new, and never a hidden fact. ``render_mode="rgb_array"`` gives the same picture.
+    ``{"text": str, "image": uint8 array [H, W, 3]}``, where ``"text"`` is the observation of the other mode. Snapshots
+    contain only the text; the image is re-rendered from the state. It shows the whole current board, even if the text
+    contains only what is new, and never a hidden fact. ``render_mode="rgb_array"`` gives the same picture.
 
     A subclass implements ``render_image`` and calls ``set_frame`` in its ``setup``.
     """
@@ -32,7 +32,7 @@ class PictureEnv(TextEnv[Any]):
         """Options of every environment with pictures."""
 
         image: bool = False
-        """True if the observation holds the picture."""
+        """True if the observation contains the picture."""
 
     options: Options
     __slots__ = ("_frame",)
@@ -40,21 +40,21 @@ class PictureEnv(TextEnv[Any]):
 
     @classmethod
     def recorded(cls, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Leave ``image=False`` out where it is the default, so that records without images stay the same."""
+        """Omit ``image=False`` where it is the default, which keeps records without images unchanged."""
         is_told = options.get("image") is not False or cls.Options.image
         return options if is_told else {name: value for name, value in options.items() if name != "image"}
 
     @property
     def image(self) -> bool:
-        """True if the observation holds the picture."""
+        """True if the observation contains the picture."""
         return self.options.image
 
     @abstractmethod
     def render_image(self) -> NDArray[np.uint8]:
-        """Return a new image of what the agent can know now, uint8 [H, W, 3], of the size given to ``set_frame``."""
+        """Return a new image of what the agent can know, uint8 [H, W, 3], of the size given to ``set_frame``."""
 
     def set_frame(self, height: int, width: int) -> None:
-        """Fix the size of every image, in pixels: it follows from the options and is the same for all instances."""
+        """Set the size of every image in pixels; it depends only on the options, not on the instance."""
         if not (0 < height <= _LARGEST_SIDE and 0 < width <= _LARGEST_SIDE):
             raise ConfigError(f"a picture has 1 to {_LARGEST_SIDE} pixels a side, got {height} x {width}.")
         self._frame = height, width
@@ -78,7 +78,7 @@ class PictureEnv(TextEnv[Any]):
         return (self._with_image(result[0]), *result[1:])
 
     def restore(self, snapshot: bytes) -> tuple[Any, dict[str, Any]]:
-        """Restore a state that ``snapshot`` saved; see :meth:`TextEnv.restore`."""
+        """Restore a state saved by ``snapshot``; see :meth:`TextEnv.restore`."""
         observation, info = super().restore(snapshot)
         return (self._with_image(observation) if self.image else observation), info
 

@@ -1,4 +1,4 @@
-"""Images as PNG files, with the standard library alone."""
+"""PNG encoding with the standard library alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
 def png(image: NDArray[np.uint8]) -> bytes:
-    r"""Return an image as a PNG file: 8 bits a channel, no loss. Source: PNG specification (W3C, third edition).
+    r"""Encode an image as PNG, lossless with 8 bits per channel. Source: PNG specification (W3C, third edition).
 
     Args:
         image: Red, green and blue, [H, W, 3].
@@ -37,7 +37,7 @@ def png_size(picture: bytes) -> tuple[int, int]:
     """Return width and height of a PNG file in pixels.
 
     Raises:
-        ValueError: It is no PNG file.
+        ValueError: It is not a PNG file.
 
     >>> png_size(png(np.zeros((2, 3, 3), np.uint8)))
     (3, 2)

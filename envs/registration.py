@@ -1,4 +1,4 @@
-"""Registers every environment with Gymnasium, from tables of plain literals: registering imports no environment."""
+"""Registration of every environment with Gymnasium, from tables of literals; imports no environment."""
 
 from __future__ import annotations
 
@@ -74,10 +74,10 @@ class Spec(NamedTuple):
 
     Args:
         entry_point: ``"module:Class"``, imported on first ``make``.
-        kwargs: Options that the id stands for.
+        kwargs: Options implied by the id.
         summary: One sentence for ``turngym list``.
         extra: The extra that the environment needs; empty for none.
-        partner: Player of the other seats in the environment of one seat, where random play makes no game; else empty.
+        partner: Default player of the other seats in the single-seat environment; empty for random play.
     """
 
     entry_point: str
@@ -94,7 +94,7 @@ _announced: dict[str, EnvSpec] = {}
 
 
 def specs() -> dict[str, Spec]:
-    """Return id -> spec for every family, and for what plug-ins have added so far."""
+    """Return id -> spec of all families, and of plug-ins loaded so far."""
     found: dict[str, Spec] = {}
     for family in FAMILIES:
         found.update(importlib.import_module(family).SPECS)
@@ -104,7 +104,7 @@ def specs() -> dict[str, Spec]:
 
 
 def games() -> dict[str, Spec]:
-    """Return id -> spec for every multi-agent game; its entry point is the rules, not an environment."""
+    """Return id -> spec of every multi-agent game; the entry point is the rules, not an environment."""
     return _own_games() | _added_games
 
 
@@ -122,7 +122,7 @@ def _seat(game_id: str, spec: Spec) -> Spec:
 
 
 def seat_id(game_id: str) -> str:
-    """Return the id of the single-agent environment that is one seat of a game.
+    """Return the id of the single-agent environment for one seat of a game.
 
     >>> seat_id("turngym/Werewolf-v0")
     'turngym/WerewolfSeat-v0'
@@ -134,8 +134,8 @@ def seat_id(game_id: str) -> str:
 def register_all() -> None:
     """Register every environment under ``turngym/``; calling it twice has no effect.
 
-    Gymnasium's own order and checker wrappers stay off, because the environments do these checks themselves;
-    the turn limit is the environment's own. So ``gymnasium.make`` returns the environment and not a wrapper.
+    Gymnasium's order and checker wrappers stay off, because the environments check this themselves and have their own
+    turn limit. So ``gymnasium.make`` returns the environment and not a wrapper.
     """
     for env_id, spec in specs().items():
         if env_id not in registry:
@@ -143,9 +143,9 @@ def register_all() -> None:
 
 
 def register_declared() -> None:
-    """Register the environments that installed packages declare, from their metadata: nothing of them is imported.
+    """Register environments declared in the metadata of installed packages, without importing these.
 
-    An id that two packages declare is left to :func:`turngym.plugins.load_plugins`, which names both.
+    An id declared by two packages is left to :func:`turngym.plugins.load_plugins`, which names both.
     """
     found: dict[str, set[str]] = {}
     for env_id, place in declared(_GROUP):
@@ -180,7 +180,7 @@ def register_env(
     summary: str,
     options: Mapping[str, Any] | None = None,
 ) -> None:
-    """Register a custom environment; registering the same one again has no effect.
+    """Register a custom environment; repeated registration has no effect.
 
     Args:
         env_id: Its id, with your own namespace: ``"locks/Picker-v0"``.
@@ -204,7 +204,7 @@ def register_env(
 
 
 def register_game(game_id: str, entry_point: str, *, summary: str, options: Mapping[str, Any] | None = None) -> None:
-    """Register a custom multi-agent game, and one seat of it as an environment; doing it again has no effect.
+    """Register a custom multi-agent game and its single-seat environment; repeated registration has no effect.
 
     Args:
         game_id: Its id, with your own namespace: ``"cards/Snap-v0"``. A seat of it is ``"cards/SnapSeat-v0"``.
@@ -236,7 +236,7 @@ def register_game(game_id: str, entry_point: str, *, summary: str, options: Mapp
 
 
 def id_problem(env_id: str) -> str:
-    r"""Return why an id may be taken for another one; empty if it is not.
+    r"""Return why an id may be mistaken for another one; empty if not.
 
     >>> id_problem("locks/Picker-v0"), id_problem("turngym/Sokoban-v0"), id_problem("TurnGym/Sokoban-v0")
     ('', '', "the namespace of 'TurnGym/Sokoban-v0' looks like turngym, which is for what comes with it")
@@ -252,7 +252,7 @@ def id_problem(env_id: str) -> str:
 
 
 def module_of_env(env_id: str) -> str:
-    """Return the module that stands behind a registered environment; behind a seat, that of the game."""
+    """Return the module of a registered environment; for a seat, that of the game."""
     return _modules.get(env_id) or module_of(registry[env_id])
 
 
@@ -294,9 +294,9 @@ def _add(env_id: str, spec: Spec, module: str) -> None:
 
 
 def is_foreign(env_id: str) -> bool:
-    """Return whether an id is written as those that others register: with a namespace that is not turngym's.
+    """Return whether an id has a namespace other than turngym's.
 
-    Environments from files and modules have such ids where they are played.
+    Environments from files and modules have such ids.
 
     >>> is_foreign("vault/Vault-v0"), is_foreign("turngym/Sokobann-v0"), is_foreign("turngym-core")
     (True, False, False)
@@ -312,7 +312,7 @@ def env_refusal(env_id: Any, options: Mapping[str, Any]) -> str:
     """Return why an untrusted file may not use an environment; empty if it may.
 
     Args:
-        env_id: Component named by the file; nothing is imported unless it is registered already.
+        env_id: Environment named by the file; imported only if already registered.
         options: Its options.
 
     >>> env_refusal("turngym/Sokoban-v0", {"size": 6, "view": "grid"}), env_refusal("os:path", {})
@@ -328,7 +328,7 @@ def env_refusal(env_id: Any, options: Mapping[str, Any]) -> str:
 
 
 def env_misfit(env_id: Any, options: Mapping[str, Any]) -> str:
-    """Return why an environment can have these options nowhere; empty if it can, or is not known here.
+    """Return why these options are invalid for an environment; empty if valid, or if the environment is unknown.
 
     >>> env_misfit("turngym/Sokoban-v0", {"size": 6}), env_misfit("turngym/Sokoban-v0", {"size": "huge"})
     ('', "turngym/Sokoban-v0: the option size='huge' is none that Sokoban takes")

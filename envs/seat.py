@@ -33,17 +33,16 @@ Opponents: TypeAlias = "str | Mapping[str, str] | Sequence[str]"
 class SeatEnv(TextEnv[str]):
     """Plays one seat of a game against built-in players.
 
-    The randomly sampled seed of the game determines the deal, the seat, and all randomness of the game and the other
-    players; its hash decides the split. A game in which the seat never acts is sampled again. An episode continues to
-    the end of the game, even after the seat has been eliminated, so its last reward includes the result. ``success``
-    means that the seat has won.
+    The sampled seed of the game determines the deal, the seat, and all randomness of the game and the other players;
+    its hash determines the split. A game in which the seat never acts is resampled. An episode continues to the end of
+    the game, even after the seat has been eliminated, so its last reward includes the result. ``success`` means that
+    the seat has won.
 
     Args:
         game: An id of :data:`turngym.envs.multiagent.GAMES`, or ``"module:Class"``.
         seat: Name of the seat to play, or ``"random"`` for a random one in every episode.
         role: Play only games in which the seat has this role; empty for any.
-        opponents: Who plays the other seats: see :data:`Opponents` and
-            :func:`turngym.envs.multiagent.make_player`.
+        opponents: Players of the other seats; see :data:`Opponents` and :func:`turngym.envs.multiagent.make_player`.
         retries: Retries after an invalid answer, before the seat forfeits.
         invalid_penalty: Penalty per invalid answer.
         max_turns: Answers after which an unfinished episode is truncated.
@@ -104,7 +103,7 @@ class SeatEnv(TextEnv[str]):
 
     @classmethod
     def refusal(cls, options: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> str:
-        """Return why a file may not ask for this: options of the game are for the game to say."""
+        """Return why an untrusted file may not request these options; options of the game are checked by the game."""
         defaults = defaults or {}
         game = str(defaults.get("game"))
         if game not in GAMES:
@@ -121,7 +120,7 @@ class SeatEnv(TextEnv[str]):
 
     @classmethod
     def misfit(cls, options: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> str:
-        """Return why no seat can have these options; empty if one can."""
+        """Return why these options are invalid; empty if they are valid."""
         game = str((defaults or {}).get("game"))
         named = inspect.signature(cls).parameters
         of_game = {key: value for key, value in options.items() if key not in named}
@@ -129,7 +128,7 @@ class SeatEnv(TextEnv[str]):
 
     @property
     def table(self) -> Table:
-        """The table at which the game is played, hidden information included."""
+        """The table of the game, hidden information included."""
         return self._hosted.table
 
     @property
@@ -139,7 +138,7 @@ class SeatEnv(TextEnv[str]):
 
     @property
     def instructions(self) -> str:  # type: ignore[override]  # depends on the seat's role
-        """Rules, answer format and what becomes of invalid answers, once, for the system prompt."""
+        """Rules, answer format and handling of invalid answers, for the system prompt."""
         return self.view.instructions
 
     @property
@@ -155,7 +154,7 @@ class SeatEnv(TextEnv[str]):
 
     @property
     def finds_action(self) -> bool:  # type: ignore[override]  # as the game says
-        """True if an action is found in a whole answer by a notation that the rules give."""
+        """Whether an action is found in a whole completion by a notation of the rules."""
         return self.game.finds_action
 
     @property
@@ -218,7 +217,7 @@ class SeatEnv(TextEnv[str]):
         return self.finite_instances is not None or split_of(self.instance) == self.split
 
     def _deal(self, seed: int) -> bool:
-        """Start a game and play it to our first turn; return whether that comes."""
+        """Start a game and play it to the seat's first turn; return whether there is one."""
         self._hosted.begin(seed)
         fitting = [
             seat
@@ -251,7 +250,7 @@ class SeatEnv(TextEnv[str]):
         return self.apply_action(action)  # the table refuses it and asks again; in the end the seat forfeits
 
     def close(self) -> None:
-        """Release what the game holds."""
+        """Release the game's resources."""
         self.table.close()
         super().close()
 
@@ -274,7 +273,7 @@ class SeatEnv(TextEnv[str]):
         """Return the answer of the game's reference player, which knows no more than the seat.
 
         Raises:
-            ConfigError: The game has no player of its own.
+            ConfigError: The game has no reference player.
         """
         if not self.game.players:
             raise ConfigError(f"{self.env_id} has no solver: {self.game.name} has no player of its own.")
@@ -283,7 +282,7 @@ class SeatEnv(TextEnv[str]):
         return player.act(self.view)
 
     def resample_hidden(self) -> bool:
-        """Resample what the seat cannot know so that it still fits everything the seat has read."""
+        """Resample what the seat cannot know, consistent with everything it has read."""
         is_last_try = self.view.retry >= self.table.retries
         if not self._running or is_last_try:  # there the next text lets the others act, who know what is hidden
             return False

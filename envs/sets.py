@@ -1,4 +1,4 @@
-"""Environments whose tasks are generated, or taken from a data set: one item per episode."""
+"""Environments whose tasks are items of a data set, or generated: one item per episode."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ItemT = TypeVar("ItemT")
 class SetEnv(TextEnv[str], Generic[ItemT]):
     """Base of environments whose tasks are items of a set, or generated.
 
-    Subclasses set ``items``, and define how an item is generated and its canonical text.
+    Subclasses set ``items`` and define the generation and the canonical text of an item.
     """
 
     items: Sequence[ItemT] | None = None
@@ -28,11 +28,11 @@ class SetEnv(TextEnv[str], Generic[ItemT]):
     """Name of an item for messages."""
 
     def tasks(self) -> tuple[str, ...]:
-        """Return the numbers of the items of a set; none where they are generated."""
+        """Return the numbers of the items of a set; none if they are generated."""
         return tuple(map(str, range(len(self.items or ()))))
 
     def next_item(self, task: str | int | None) -> ItemT:
-        """Return the item of the next episode: the one asked for, or one drawn.
+        """Return the item of the next episode: the requested or a random one.
 
         Raises:
             ConfigError: There is no such item.

@@ -1,7 +1,7 @@
 """Options of objects: recorded as given, and checked when they come from untrusted files.
 
-Submissions, recordings and tournaments name environments, games and wrappers with options, which are made again to
-replay episodes. A class whose objects a file may ask for sets ``file_options``; nothing else is made.
+Submissions, recordings and tournaments name environments, games and wrappers with options, which are recreated to
+replay episodes. Only classes that set ``file_options`` can be created from a file.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _SCALARS: Mapping[str, tuple[type, ...]] = {
 
 
 def worded(*options: str, **patterns: str) -> Mapping[str, re.Pattern[str]]:
-    """Return what ``file_options`` holds: options whose texts name no module, file or host, whatever they are.
+    """Return a value for ``file_options``: options whose text values can name no module, file or host.
 
     Args:
-        *options: Options that may have plain words, which the constructor checks against its own closed set.
-        **patterns: Option -> regular expression of its texts, where plain words are too few.
+        *options: Options with plain words as values, which the constructor checks against its closed set.
+        **patterns: Option -> regular expression of its values, if plain words do not suffice.
 
     >>> found = worded("view", operators="[-+]{1,2}")
     >>> bool(found["view"].fullmatch("grid")), bool(found["view"].fullmatch("os.path:join"))
@@ -54,11 +54,11 @@ class Declared:
 
     @classmethod
     def refusal(cls, options: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> str:
-        """Return why a file may not ask for this with these options; empty if it may.
+        """Return why an untrusted file may not request these options; empty if it may.
 
         Args:
-            options: Content requested by the file.
-            defaults: Options that differ from those of the signature where nothing is asked for.
+            options: Options requested by the file.
+            defaults: Defaults that differ from those of the signature.
 
         >>> class Door(Declared):
         ...     file_options = worded("colour")
@@ -84,7 +84,7 @@ class Declared:
 
     @classmethod
     def declared_kinds(cls) -> Mapping[str, Kind]:
-        """Return what each option must be, where the options are declared."""
+        """Return the kind of each option, if the options are declared."""
         return {}
 
     @classmethod
@@ -219,7 +219,7 @@ class Configured(Declared):
 
     @classmethod
     def declared_kinds(cls) -> Mapping[str, Kind]:
-        """Return what each option must be, where the options are declared."""
+        """Return the kind of each option, if the options are declared."""
         return kinds(cls.Options) if cls.takes_declared() else {}
 
     def take_options(self, owner: str, given: Mapping[str, Any], positional: Sequence[Any] = ()) -> None:

@@ -20,7 +20,7 @@ _LONGEST_TOLD = 300
 
 
 class SnapshotEnv(Configured, gymnasium.Env[ObsT, str], ABC):
-    """The episode state of :class:`turngym.envs.core.TextEnv`, and how it is saved and restored."""
+    """Base of :class:`turngym.envs.core.TextEnv` that saves and restores the state of an episode."""
 
     __slots__ = (  # with more than 30 others in its dict, an instance would not share keys: slow in large vectors
         "_action_is_valid",
@@ -44,18 +44,18 @@ class SnapshotEnv(Configured, gymnasium.Env[ObsT, str], ABC):
 
     @abstractmethod
     def save_state(self) -> JSONValue:
-        """Return everything that ``load_state`` needs, as a value that JSON can hold."""
+        """Return everything that ``load_state`` needs, as a JSON value."""
 
     @abstractmethod
     def load_state(self, state: JSONValue) -> None:
-        """Restore what ``save_state`` returned."""
+        """Restore a state returned by ``save_state``."""
 
     @abstractmethod
     def _info(self) -> dict[str, Any]:
         """Return the info table of the current turn."""
 
     def snapshot(self) -> bytes:
-        """Return the exact state, generator included, as JSON.
+        """Return the exact state, including the generator, as JSON.
 
         Raises:
             EpisodeOver: No episode has started.
@@ -78,14 +78,14 @@ class SnapshotEnv(Configured, gymnasium.Env[ObsT, str], ABC):
         return json.dumps(content, sort_keys=True).encode()
 
     def restore(self, snapshot: bytes) -> tuple[ObsT, dict[str, Any]]:
-        """Bring back a state that ``snapshot`` saved, in this or another process.
+        """Restore a state saved by ``snapshot`` in this or another process.
 
         Returns:
             The observation and info as they were.
 
         Raises:
-            ConfigError: The bytes are no snapshot, a damaged one, or one of another environment or other options. The
-                current episode is then unchanged.
+            ConfigError: The bytes are not a snapshot, are damaged, or belong to another environment or other options.
+                The current episode is then unchanged.
         """
         content = self._read_snapshot(snapshot)
         before = None if self._observation is None else json.loads(self.snapshot())
@@ -150,13 +150,13 @@ class SnapshotEnv(Configured, gymnasium.Env[ObsT, str], ABC):
 
 
 def require_same_content(restored: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """Raise unless a state that was restored would be saved as it was given.
+    """Check that a restored state is saved exactly as it was given.
 
-    Damaged values (truncated, rounded, or of another type) are often accepted silently, but are saved differently.
+    Damaged values (truncated, rounded, or of another type) are often accepted silently, but saved differently.
 
     Args:
         restored: Content of a snapshot taken right after restoring.
-        given: Content of the snapshot that was restored.
+        given: Content of the restored snapshot.
 
     Raises:
         ValueError: They differ; the message names the parts.

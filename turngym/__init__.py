@@ -1,7 +1,7 @@
 """Multi-turn environments, agents and trainers for language-model agents.
 
-Importing this package registers every environment with Gymnasium, so that ``gymnasium.make`` finds them.
-Heavy packages (torch, transformers, a Java runtime) are imported only by the parts that use them.
+Importing this package registers every environment with Gymnasium, for ``gymnasium.make``. Heavy packages (torch,
+transformers, a Java runtime) are imported only by the parts that use them.
 
 >>> import gymnasium, turngym
 >>> env = gymnasium.make("turngym/GuessTheNumber-v0")

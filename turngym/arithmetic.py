@@ -1,4 +1,4 @@
-"""Arithmetic with the same result on every supported Python, and numbers of any size from outside."""
+"""Arithmetic with the same result on every supported Python version, and untrusted numbers of any size."""
 
 import functools
 import math
@@ -10,8 +10,8 @@ from typing import Any
 def float_sum(values: Iterable[float]) -> float:
     """Add numbers from left to right, rounding after each.
 
-    The built-in ``sum`` of floats compensates rounding errors since Python 3.12, so its last bits differ between
-    versions. Rules, rewards and published numbers are added with this.
+    Since Python 3.12 the built-in ``sum`` compensates rounding errors, so its last bits differ between versions. Rules,
+    rewards and published numbers use this function instead.
 
     >>> float_sum([0.1] * 10), float_sum([])
     (0.9999999999999999, 0)
@@ -20,7 +20,7 @@ def float_sum(values: Iterable[float]) -> float:
 
 
 def as_float(value: Any) -> float:
-    """Return a number as a float; one that is too large for any becomes infinite instead of an OverflowError.
+    """Convert to float; a number that is too large becomes infinite instead of raising OverflowError.
 
     >>> as_float(3), as_float(-(10**400))
     (3.0, -inf)
@@ -32,7 +32,7 @@ def as_float(value: Any) -> float:
 
 
 def is_finite(value: Any) -> bool:
-    """Return whether a value is a number that a float can hold, whatever its type.
+    """Return whether a value of any type is a finite number within float range.
 
     >>> is_finite(0.5), is_finite(10**400), is_finite(float("nan")), is_finite("1")
     (True, False, False, False)

@@ -1,8 +1,8 @@
-"""Columns: named numbers and texts about a turn that an environment, an agent or a method hands on to the credit.
+"""Columns: named numbers and texts about a turn, passed by an environment, an agent or a method to the credit.
 
-An environment gives them in ``info["columns"]`` of the step that ends the turn. A name that begins with ``reward/``
-is a part of the turn's reward; ``info["reward_components"]`` is a shorter way to give those. One that begins with
-``outcome/`` is a number about the episode so far: evaluations report the mean of its values in the last turns.
+An environment sets them in ``info["columns"]`` of the step that ends the turn. A name starting with ``reward/`` is a
+component of the turn's reward, which may also be given in ``info["reward_components"]``. A name starting with
+``outcome/`` is a number about the episode so far: evaluations report the mean of its last-turn values.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def valid_columns(columns: Any) -> dict[str, Value]:
     """Return the columns of an environment as plain floats and texts.
 
     Raises:
-        TypeError: They are not a mapping from names to finite numbers and texts, or there is too much of them.
-        NotFinite: A part of the reward is not finite.
+        TypeError: They are not a mapping from names to finite numbers and texts, or are too many or too long.
+        NotFinite: A component of the reward is not finite.
 
     >>> valid_columns({"distance": 3, "room": "kitchen"})
     {'distance': 3.0, 'room': 'kitchen'}
@@ -76,7 +76,7 @@ def _kind(name: str) -> str:
 
 
 def outcomes_of(columns: Mapping[str, Any]) -> dict[str, float]:
-    """Return the outcomes among the columns of a turn, under their names alone.
+    """Return the outcomes among the columns of a turn, by name without prefix.
 
     >>> outcomes_of({"outcome/injected": 1.0, "distance": 3.0})
     {'injected': 1.0}
@@ -86,7 +86,7 @@ def outcomes_of(columns: Mapping[str, Any]) -> dict[str, float]:
 
 
 def columns_of(info: Mapping[str, Any]) -> dict[str, Value]:
-    """Return the columns that an info table gives, parts of the reward included.
+    """Return the columns in an info table, including reward components.
 
     >>> columns_of({"reward_components": {"cost": -0.1}, "columns": {"distance": 3}})
     {'reward/cost': -0.1, 'distance': 3}
@@ -97,7 +97,7 @@ def columns_of(info: Mapping[str, Any]) -> dict[str, Value]:
 
 
 def as_columns(parts: Mapping[str, float]) -> dict[str, Value]:
-    """Return parts of a reward as columns.
+    """Return reward components as columns.
 
     >>> as_columns({"goal": 1.0})
     {'reward/goal': 1.0}
@@ -106,7 +106,7 @@ def as_columns(parts: Mapping[str, float]) -> dict[str, Value]:
 
 
 def reward_parts(columns: Mapping[str, Any]) -> dict[str, float]:
-    """Return the parts of the reward among columns, by their names without the prefix.
+    """Return the reward components among columns, by name without prefix.
 
     >>> reward_parts({"reward/goal": 1.0, "room": "kitchen"})
     {'goal': 1.0}

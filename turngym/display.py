@@ -16,7 +16,7 @@ _PRE = '<pre style="white-space: pre-wrap">{}</pre>'
 
 
 def data_frame(rows: Iterable[Mapping[str, Any]]) -> Any:
-    """Return rows as a data frame of polars or pandas: the one that is imported already, else the one installed.
+    """Return rows as a data frame of polars or pandas, preferring the one already imported.
 
     Raises:
         MissingExtra: Neither is installed.
@@ -37,7 +37,7 @@ def plain(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def html_table(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return a table in HTML; all texts are escaped.
+    """Return an HTML table; all texts are escaped.
 
     >>> html_table("A & B", [{"action": "<b>", "reward": 0.5}]).partition("<table>")[0]
     '<p><b>A &amp; B</b></p>'

@@ -32,8 +32,8 @@ class Entry(NamedTuple):
         package: Name and version of the package; empty if unknown.
         name: Name of the entry point.
         value: Target: ``"package.module"`` or ``"package.module:function"``.
-        point: The entry point, to load it; None where it is not to be loaded.
-        error: Why not.
+        point: The entry point to load; None if it must not be loaded.
+        error: Reason for not loading it.
     """
 
     package: str
@@ -72,9 +72,9 @@ def _declared_in(path: str, section: str) -> Iterator[tuple[str, str]]:
 
 
 def entries(group: str) -> list[Entry]:
-    """Return the entry points of a group, sorted, and an entry for every package whose own cannot be read.
+    """Return the entry points of a group, sorted, with an error entry for every package that cannot be read.
 
-    They are read again once a folder of ``sys.path`` has changed.
+    They are re-read after a folder of ``sys.path`` has changed.
 
     Args:
         group: The group.
@@ -158,7 +158,7 @@ def _label(package: importlib.metadata.Distribution) -> tuple[str, str]:
 
 
 def shortened(text: str) -> str:
-    r"""Return a name as it can be shown: on one line, of bounded length, without what a terminal would obey.
+    r"""Return a name for display: on one line, of bounded length, without terminal control characters.
 
     >>> shortened("a\x1b[2J" + 400 * "b") == "a\\x1b[2J" + 292 * "b" + "..."
     True

@@ -1,4 +1,4 @@
-"""The errors that turngym raises on purpose: each says what was given, what was expected and the way out."""
+"""Errors raised by turngym; each message says what was given, what was expected and how to fix it."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ class TurngymError(Exception):
 
 
 class ConfigError(TurngymError, ValueError):
-    """A setting is outside of what is allowed, or two settings contradict each other."""
+    """A setting is invalid, or two settings contradict each other."""
 
 
 class BrokenCode(ConfigError):
-    """A file or module of the user raises when it is imported or called."""
+    """User code raised when it was imported or called, or broke its contract."""
 
 
 class NotFinite(TurngymError, ValueError):
-    """An environment gave a reward, or a part of one, that is not a finite number.
+    """An environment returned a reward, or a reward component, that is not a finite number.
 
     Args:
         what: Value, such as ``"the reward nan"``.
@@ -30,12 +30,12 @@ class NotFinite(TurngymError, ValueError):
 
 
 class PromptTooLong(ConfigError):
-    """A prompt does not fit. It truncates its episode and no other, with the reason ``context``.
+    """A prompt does not fit. Only its own episode is truncated, with the reason ``context``.
 
     Args:
         message: Length, limit, and remedy.
-        tokens: Tokens of the prompt; 0 where that is unknown.
-        limit: Number that fit; 0 if unknown.
+        tokens: Tokens of the prompt; 0 if unknown.
+        limit: Maximum number of tokens; 0 if unknown.
     """
 
     def __init__(self, message: str, tokens: int = 0, limit: int = 0) -> None:
@@ -44,7 +44,7 @@ class PromptTooLong(ConfigError):
 
 
 class ExpertLost(ConfigError):
-    """The solver finds no way to continue from the current state; from others it may."""
+    """The solver cannot continue from the current state."""
 
 
 class UnknownName(TurngymError, KeyError):
@@ -71,7 +71,7 @@ class CheckpointError(TurngymError, RuntimeError):
 
 
 class RunFolderExists(TurngymError, FileExistsError):
-    """A run folder already holds a run; nothing a user made is overwritten."""
+    """A run folder already contains a run, which is not overwritten."""
 
 
 class FolderInUse(RunFolderExists):
@@ -83,20 +83,20 @@ class ModelError(TurngymError, RuntimeError):
 
 
 class PromptWarning(UserWarning):
-    """A prompt differs from what was asked for, because the model's chat template does not support it."""
+    """A prompt differs from the settings because the model's chat template does not support them."""
 
 
 class ServerDown(TurngymError, RuntimeError):
-    """A model's server cannot be reached, refuses what it is asked, or has stopped answering."""
+    """A model server cannot be reached, refuses a request, or has stopped answering."""
 
 
 class DivergenceError(TurngymError, RuntimeError):
-    """Training produced a number that is not finite, or went where a guard stops it.
+    """Training produced a non-finite number or exceeded the limit of a guard.
 
     Args:
         message: Error and remedy.
         kind: Kind of error: reward, advantage, loss, gradient, weights, faults or divergence.
-        where: Facts about where it was first seen, such as environment, episode and turn.
+        where: First occurrence, such as environment, episode and turn.
     """
 
     def __init__(self, message: str, kind: str = "", where: Mapping[str, object] | None = None) -> None:
@@ -106,11 +106,11 @@ class DivergenceError(TurngymError, RuntimeError):
 
 
 class RunStopped(TurngymError, RuntimeError):
-    """Training had to stop; the message is the diagnosis in words.
+    """Training had to stop; the message is the diagnosis.
 
     Args:
         message: Description, location, saved data and suggested remedies.
-        diagnosis: The same as a value that JSON can hold; it is in ``diagnosis.json`` of the run folder too.
+        diagnosis: The same as a JSON value, also written to ``diagnosis.json`` in the run folder.
     """
 
     def __init__(self, message: str, diagnosis: Mapping[str, object] | None = None) -> None:
@@ -122,9 +122,9 @@ _LONGEST_TEXT = 300
 
 
 def error_text(error: BaseException) -> str:
-    """Return the type and the message of an exception on one short line, whatever its own methods do.
+    """Return the type and message of an exception on one short line.
 
-    A ``__str__`` that raises, returns megabytes or text that is no valid Unicode does no harm.
+    Safe even if ``__str__`` raises, or returns megabytes or invalid Unicode.
 
     >>> error_text(ValueError("no such door"))
     'ValueError: no such door'

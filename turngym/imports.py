@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """Collect no garbage until the context is left: imports make millions of objects that stay, and next to no garbage.
+    """Pause garbage collection during imports, which create millions of lasting objects and almost no garbage.
 
-    The collector looks through them again and again, a sixth of the time that importing torch and transformers takes.
+    Scanning them repeatedly takes a sixth of the time to import torch and transformers.
 
     >>> with collection_paused():
     ...     import json

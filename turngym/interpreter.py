@@ -1,4 +1,4 @@
-"""Check that this Python can run turngym, before anything else is imported. Older versions parse this file as well."""
+"""Check that this Python can run turngym, before anything else is imported. This file also parses on older versions."""
 
 import importlib.util
 import os
@@ -16,10 +16,10 @@ def is_command() -> bool:
 
 
 def prepare_command() -> None:
-    """Leave the working directory out of the search path, and end an interrupt with one word.
+    """Remove the working directory from the search path, and shorten the message of an interrupt.
 
-    ``python -m turngym`` searches the working directory first, where a file gymnasium.py may have been downloaded. It
-    stays where turngym itself was found there, in a checkout.
+    ``python -m turngym`` searches the working directory first, which may contain a downloaded gymnasium.py. In a
+    checkout, where turngym itself is found there, the directory stays.
     """
     try:
         here = os.getcwd()
@@ -34,7 +34,7 @@ def prepare_command() -> None:
 
 
 def require() -> None:
-    """Stop where turngym cannot be imported.
+    """Stop if turngym cannot be imported.
 
     Raises:
         SystemExit: The process is the command ``turngym``: it ends with one sentence.

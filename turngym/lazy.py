@@ -1,8 +1,8 @@
-"""torch, imported on first use: modules that define settings and names stay quick to import.
+"""torch, imported on first use, which keeps modules with settings and names fast to import.
 
-``from turngym.lazy import torch`` stands for ``import torch`` in modules that ``turngym list`` and ``turngym train
---help`` import. To type checkers it is the real thing. Base classes and decorators need torch at once, so modules that
-have those import it as usual, and are themselves imported inside of functions.
+``from turngym.lazy import torch`` replaces ``import torch`` in modules imported by ``turngym list`` and ``turngym train
+--help``. Type checkers see the real module. Modules whose base classes or decorators need torch at import time import
+it as usual, and are themselves imported inside functions.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ __all__ = ["Tensor", "nn", "no_grad", "require", "torch"]
 
 
 def require(package: str) -> None:
-    """Raise where a package is absent, without importing it.
+    """Check that a package is installed, without importing it.
 
     Raises:
-        ModuleNotFoundError: It is absent.
+        ModuleNotFoundError: It is missing.
     """
     if importlib.util.find_spec(package) is None:
         raise ModuleNotFoundError(f"No module named {package!r}", name=package)
@@ -63,7 +63,7 @@ else:
 
 
 def no_grad(function: Callable[ParametersT, ResultT]) -> Callable[ParametersT, ResultT]:
-    """Decorate a function as ``torch.no_grad()`` does, without importing torch before it is called."""
+    """Decorate a function like ``torch.no_grad()``, importing torch only when it is called."""
 
     @functools.wraps(function)
     def call(*args: ParametersT.args, **kwargs: ParametersT.kwargs) -> ResultT:

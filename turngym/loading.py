@@ -1,8 +1,8 @@
-"""Code of the user's own by name: ``path/to/file.py:Name``, ``package.module:Name``, or ``package.module:id``.
+"""Load user code by name: ``path/to/file.py:Name``, ``package.module:Name``, or ``package.module:id``.
 
-Everything that can be chosen by name can be your own: environments, agents, algorithms, players, wrappers,
-verifiers, reward models. All of them are found here, so they share one syntax and one kind of error. Only what the user
-has named is imported; names in untrusted files must not be passed to this module.
+Every option that takes a name also takes user code: environments, agents, algorithms, players, wrappers, verifiers,
+reward models. All are loaded here, with one syntax and one kind of error. Loading imports code: never pass names from
+untrusted files to this module.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _LIBRARIES = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The kind of object that a name must stand for.
+    """Kind of object that a name must refer to.
 
     Args:
         noun: Kind, such as ``"an agent"``.
         form: Required type, such as ``"a class of turngym.agents.core.Agent"``.
-        accepts: Whether an object is one.
+        accepts: Returns whether an object is of this kind.
     """
 
     noun: str
@@ -57,7 +57,7 @@ class Wanted:
 
 
 def split_place(text: str) -> tuple[str, str]:
-    """Return the file or module of a name, and what it is called there; an empty place where the text has none.
+    """Split a name into file or module and the name within it; the place is empty if the text has none.
 
     >>> split_place("games/lock.py:Lock"), split_place("my_games.lock:my/Lock-v0"), split_place("turngym/Sokoban-v0")
     (('games/lock.py', 'Lock'), ('my_games.lock', 'my/Lock-v0'), ('', 'turngym/Sokoban-v0'))
@@ -74,7 +74,7 @@ def dotted_place(argument: str, kind: str) -> str:
         kind: Owner of the argument, for the message.
 
     Raises:
-        ConfigError: It is no dotted path.
+        ConfigError: It is not a dotted path.
 
     >>> dotted_place("games.agents.Mine", "agent"), dotted_place("games/agents.py:Mine", "agent")
     ('games.agents:Mine', 'games/agents.py:Mine')
@@ -88,15 +88,15 @@ def dotted_place(argument: str, kind: str) -> str:
 
 
 def is_file(place: str) -> bool:
-    """Return whether a place is a file and no module."""
+    """Return whether a place is a file rather than a module."""
     return place.endswith(".py")
 
 
 def is_own(text: str, registry: Registry[Any]) -> bool:
-    """Return whether a text names code of the user's own rather than ``name:argument`` of a registered component.
+    """Return whether a text names user code rather than ``name:argument`` of a registered component.
 
-    Registered names come first. A name with a dot before the colon, or that of a module that can be found, is of one's
-    own; any other is taken for a misspelt registered one.
+    Registered names take precedence. A name with a dot before the colon, or of an importable module, is user code; any
+    other is treated as a misspelt registered name.
 
     >>> from turngym.agents.players import AGENTS
     >>> [is_own(text, AGENTS) for text in ("random", "scripted:up", "json:loads", "mine/agent.py:Mine")]
@@ -113,7 +113,7 @@ def is_own(text: str, registry: Registry[Any]) -> bool:
 
 
 def load_object(text: str, wanted: Wanted, registry: Registry[Any] | None = None) -> Any:
-    """Return what a name stands for.
+    """Load the object that a name refers to.
 
     Args:
         text: ``"path/to/file.py:Name"``, ``"module:Name"``, or ``"module:id"``.
@@ -123,7 +123,7 @@ def load_object(text: str, wanted: Wanted, registry: Registry[Any] | None = None
     Raises:
         UnknownName: There is no such file, module, or name in it.
         BrokenCode: The file or module cannot be imported.
-        ConfigError: It is something else.
+        ConfigError: The object is of another kind.
 
     >>> load_object("json:loads", Wanted("a parser", "a function", callable)).__name__
     'loads'
@@ -135,7 +135,7 @@ def load_object(text: str, wanted: Wanted, registry: Registry[Any] | None = None
 
 
 def find_in(module: ModuleType, place: str, name: str, wanted: Wanted, registry: Registry[Any] | None = None) -> Any:
-    """Return what a module has under a name; the arguments and errors are those of :func:`load_object`."""
+    """Load a name from a module; arguments and errors as in :func:`load_object`."""
     found = getattr(module, name, None)
     if found is None and registry is not None and name in registry and registry.module(name) == module.__name__:
         return registry[name]
@@ -203,7 +203,7 @@ def load_place(place: str, text: str = "") -> ModuleType:
 
 
 def load_file(path: Path) -> ModuleType:
-    """Return the module of a Python file that need not be installed; modules next to it can be imported by it.
+    """Load a Python file as a module; it can import modules next to it.
 
     Raises:
         UnknownName: There is no such file.
@@ -249,7 +249,7 @@ def _guarded(load: Callable[[], T], place: str, text: str) -> T:
 
 
 def broken(place: str, error: BaseException) -> BrokenCode:
-    """Return the error for user code that cannot be imported: what it raises, and its own line."""
+    """Return the error for user code that cannot be imported: the exception, and the line in that code."""
     return BrokenCode(f"{place} cannot be imported: {said(error)}{own_line(error)}")
 
 
@@ -266,7 +266,7 @@ def said(error: BaseException) -> str:
 
 
 def own_line(error: BaseException) -> str:
-    """Return the innermost line of code that is no library's, on its own line; empty if there is none."""
+    """Return the innermost line of user code, on its own line; empty if there is none."""
     if isinstance(error, SyntaxError) and error.filename:
         return _line(error.filename, error.lineno or 0, error.text or "")
     frame = own_frame(error)
@@ -274,7 +274,7 @@ def own_line(error: BaseException) -> str:
 
 
 def raised_text(error: BaseException) -> str:
-    """Return what was raised and, for code of a user, where: the file's name and the line; never raises.
+    """Return the exception as text and, for user code, file name and line; never raises.
 
     >>> raised_text(ValueError("no such door"))
     'ValueError: no such door'
@@ -306,15 +306,15 @@ def _line(filename: str, number: int, text: str) -> str:
 
 
 def require_call(function: Callable[..., Any], owner: str, arguments: str) -> None:
-    """Refuse a function that cannot be called with some arguments by position, or whose call only starts a coroutine.
+    """Check that a function can be called with given positional arguments and is not a coroutine function.
 
     Args:
         function: The function.
-        owner: What it is, for messages.
-        arguments: The arguments in words, joined by "and".
+        owner: Description of the function, for messages.
+        arguments: Descriptions of the arguments, joined by "and".
 
     Raises:
-        ConfigError: It takes others, or is a generator or ``async``.
+        ConfigError: It takes other arguments, or is a generator or ``async``.
 
     >>> require_call(len, "the tool len", "one text")
     """
@@ -327,7 +327,7 @@ def require_call(function: Callable[..., Any], owner: str, arguments: str) -> No
 
 
 def call_with(make: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a class or function of the user's with as many of the arguments as it takes.
+    """Call a user's class or function with as many of the arguments as it takes.
 
     >>> call_with(lambda: "nothing", 1, 2), call_with(lambda first: first, 1, 2)
     ('nothing', 1)

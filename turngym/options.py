@@ -1,4 +1,4 @@
-"""Options declared once, as the fields of a class; checks, signature, JSON, help and docs table follow.
+"""Options declared once, as the fields of a class, from which checks, signature, JSON, help and docs table follow.
 
 >>> class Door(Options):
 ...     width: Annotated[int, between(1, 9)] = 2
@@ -54,8 +54,8 @@ class Rule(NamedTuple):
 
     Args:
         words: Requirement on a value, after "must be a number".
-        holds: Whether a value obeys.
-        choices: All values that obey, where they are few.
+        holds: Returns whether a value is valid.
+        choices: All valid values, if few.
     """
 
     words: str
@@ -64,17 +64,17 @@ class Rule(NamedTuple):
 
 
 def between(low: float, high: float) -> Rule:
-    """Restrict to numbers from ``low`` to ``high``, both included."""
+    """Restrict to numbers from ``low`` to ``high``, inclusive."""
     return Rule(f"in [{_bound(low)}, {_bound(high)}]", lambda value: low <= value <= high)
 
 
 def at_least(low: float) -> Rule:
-    """Restrict to numbers from ``low`` on."""
+    """Restrict to numbers of at least ``low``."""
     return Rule(f"of at least {_bound(low)}", lambda value: value >= low)
 
 
 def at_most(high: float) -> Rule:
-    """Restrict to numbers up to ``high``."""
+    """Restrict to numbers of at most ``high``."""
     return Rule(f"up to {_bound(high)}", lambda value: value <= high)
 
 
@@ -99,7 +99,7 @@ def _bound(value: float) -> str:
 
 
 def one_of(*texts: str) -> Rule:
-    """Restrict to computed texts; where they can be written out, use ``Literal``."""
+    """Restrict to computed strings; if they can be written out, use ``Literal``."""
     return Rule(f"one of {', '.join(map(repr, texts))}", lambda value: value in texts, texts)
 
 
@@ -128,7 +128,7 @@ class OptionError(ConfigError):
         self.option, self.problem, self.owner = option, problem, owner
 
     def __reduce__(self) -> tuple[type[Self], tuple[str, str, str]]:
-        """Return the arguments, so that the error can cross a process boundary."""
+        """Make the error picklable."""
         return type(self), (self.option, self.problem, self.owner)
 
 
@@ -146,7 +146,7 @@ class Kind(NamedTuple):
         read: Returns the value, converted where JSON lacks the type, or ``_WRONG``; it checks the rules as well.
         rules: Further restrictions, for the message.
         is_free: Whether any text is allowed, which untrusted files may not choose.
-        default: A value known to be valid, which is not checked again.
+        default: A value known to be valid and not checked again.
     """
 
     noun: str
@@ -157,7 +157,7 @@ class Kind(NamedTuple):
 
     @property
     def choices(self) -> tuple[Any, ...]:
-        """All values that are allowed, where they are few; else empty."""
+        """All allowed values if few, else empty."""
         return next((rule.choices for rule in self.rules if rule.choices), ())
 
     @property
@@ -167,7 +167,7 @@ class Kind(NamedTuple):
         return rules if self.choices else f"{self.noun} {rules}".rstrip()
 
     def accepts(self, value: Any) -> bool:
-        """Return whether an option of this kind can have a value."""
+        """Return whether a value is valid for this kind."""
         return self.read(value) is not _WRONG
 
 
@@ -175,8 +175,8 @@ class Kind(NamedTuple):
 class Options:
     """Base of option classes: a subclass becomes a frozen dataclass whose values are checked when it is made.
 
-    Fields are passed by name. A text below a field describes it in help and docs; a type with rules, such as
-    ``Annotated[int, between(1, 9)]``, says what is allowed. What no single field can say belongs into ``check``.
+    Fields are passed by name. A string below a field describes it in help and docs; a type with rules, such as
+    ``Annotated[int, between(1, 9)]``, restricts it. Restrictions that involve several fields belong in ``check``.
     """
 
     _kinds: ClassVar[Mapping[str, Kind]]
@@ -204,10 +204,10 @@ class Options:
         self.check()
 
     def check(self) -> None:
-        """Raise an :class:`OptionError` where options contradict each other."""
+        """Raise an :class:`OptionError` if options contradict each other."""
 
     def require(self, name: str, rule: Rule, value: Any = None) -> None:
-        """Raise unless an option, or a value that follows from it, obeys a rule."""
+        """Raise unless an option, or a value derived from it, is valid."""
         value = getattr(self, name) if value is None else value
         if not rule.holds(value):
             kind = kinds(type(self))[name]
@@ -251,7 +251,7 @@ class Options:
 
     @classmethod
     def parameters(cls) -> list[inspect.Parameter]:
-        """Return the options as parameters of a signature: those of the class itself first."""
+        """Return the options as parameters of a signature, the class's own first."""
         fields = {field.name: field for field in dataclasses.fields(cls)}
         own, found = _own(cls), list[inspect.Parameter]()
         kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -293,7 +293,7 @@ def _default_of(field: dataclasses.Field[Any]) -> Any:
 
 
 def kinds(cls: type[Options]) -> Mapping[str, Kind]:
-    """Return what each option must be, found once for each class."""
+    """Return the kind of each option, cached per class."""
     found: Mapping[str, Kind] | None = cls.__dict__.get("_kinds")
     if found is None:
         hints = _hints(cls)
@@ -326,7 +326,7 @@ def _own(cls: type[Options]) -> list[str]:
 
 
 def attribute_docs(cls: type[Any]) -> dict[str, str]:
-    """Return the text below each field of a class and its bases; it reads the source, so only for docs and help."""
+    """Return the string below each field of a class and its bases; reads the source, so only for docs and help."""
     found: dict[str, str] = {}
     for base in reversed(cls.__mro__[:-1]):
         try:
@@ -342,7 +342,7 @@ def attribute_docs(cls: type[Any]) -> dict[str, str]:
 
 
 def kind_of(hint: Any) -> Kind:
-    """Return what values of a type hint must be.
+    """Return the kind of a type hint's values.
 
     Raises:
         TypeError: Options cannot have this type.
@@ -440,8 +440,7 @@ _SCALARS = {
 def constructor_signature(kind: type) -> inspect.Signature:
     """Return the signature of a class's ``__init__``, without ``self``, or of its declared options.
 
-    On Python 3.11.0 to 3.11.4, ``inspect.signature`` prefers a ``__new__`` that a class inherits to an ``__init__``
-    that it inherits as well.
+    On Python 3.11.0 to 3.11.4, ``inspect.signature`` prefers an inherited ``__new__`` to an inherited ``__init__``.
 
     >>> class Door:
     ...     def __init__(self, width=1): ...

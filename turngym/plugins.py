@@ -1,9 +1,9 @@
 """Plug-ins: third-party packages that register components, found through their entry points.
 
-A package names modules, or functions of them, in the group ``turngym.plugins``. They are imported when a name is
-unknown to turngym or when components are listed, never by ``import turngym``. An entry point that has
-the name of a kind of :data:`KINDS` is for things of that kind alone. One that raises is reported and undone,
-without effect on others; a name that two of them register is refused, with both of them named.
+A package names modules, or functions in them, in the group ``turngym.plugins``. They are imported when a name is
+unknown to turngym or when components are listed, never by ``import turngym``. An entry point named after a kind of
+:data:`KINDS` registers only that kind. One that raises is reported and undone, without effect on others; a name
+registered by two of them is refused, naming both.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class Plugin:
     Args:
         name: Its name.
         value: Target: ``"package.module"`` or ``"package.module:function"``.
-        package: Name and version of the package that it is installed with; empty if unknown.
-        added: Kind and name of all that it registered.
-        error: Why it could not be loaded; empty if it could.
+        package: Name and version of its package; empty if unknown.
+        added: Kind and name of everything it registered.
+        error: Reason why it could not be loaded; empty if it was.
     """
 
     name: str
@@ -60,12 +60,12 @@ class Plugin:
 
     @property
     def root(self) -> str:
-        """The top-level package that is imported."""
+        """Top-level package that is imported."""
         return root_of(self.value)
 
     @property
     def label(self) -> str:
-        """The package, or what is imported where no package is known."""
+        """The package, or the import target if no package is known."""
         return self.package or self.value
 
 
@@ -93,10 +93,10 @@ def root_of(path: str) -> str:
 
 
 def load_plugins(*kinds: str) -> tuple[Plugin, ...]:
-    """Load the plug-ins that have not been loaded yet, and return all; one that fails is a :class:`PluginWarning`.
+    """Load all remaining plug-ins and return all; one that fails is a :class:`PluginWarning`.
 
     Args:
-        *kinds: Leave out the entry points that are for other kinds than these; without any, leave out none.
+        *kinds: Load only entry points for these kinds; without any, load all.
     """
     from turngym.entries import entries  # not needed to import turngym
 
@@ -167,7 +167,7 @@ def _tell_slow(entry: Entry) -> None:
 
 
 def module_of(spec: EnvSpec) -> str:
-    """Return the module that a registered environment is made by."""
+    """Return the module of a registered environment."""
     return spec.entry_point if isinstance(spec.entry_point, str) else str(getattr(spec.entry_point, "__module__", ""))
 
 
@@ -203,13 +203,13 @@ def _refuse_overrides(before: Mapping[str, EnvSpec], root: str) -> None:
 
 
 def note(module: str, kind: str, name: str, undo: Callable[[], object]) -> None:
-    """Remember what a module has registered, and how to take it back if its plug-in breaks later on."""
+    """Record a registration and how to undo it if its plug-in fails later."""
     if root_of(module) != OURS:
         _journal.append(_Entry(module, kind, name, undo))
 
 
 def taken(kind: str, name: str, first: str, second: str) -> ConfigError:
-    """Return the error for a name that is given twice; if neither is turngym's, both are refused.
+    """Return the error for a name registered twice; if neither is turngym's, both are refused.
 
     Args:
         kind: Kind, such as ``"environment"``.
@@ -230,22 +230,22 @@ def taken(kind: str, name: str, first: str, second: str) -> ConfigError:
 
 
 def is_contested(kind: str, name: str) -> bool:
-    """Return whether two plug-ins have given this name."""
+    """Return whether two plug-ins have registered this name."""
     return (kind, name) in _contested
 
 
 def require_uncontested(kind: str, name: str) -> None:
-    """Raise if two plug-ins have given this name.
+    """Check that no two plug-ins have registered this name.
 
     Raises:
-        ConfigError: They have; both are named.
+        ConfigError: Two have; the message names both.
     """
     if (kind, name) in _contested:
         raise ConfigError(_contested[kind, name])
 
 
 def is_registered(env_id: Any) -> bool:
-    """Return whether Gymnasium has an environment of that id, after loading the plug-ins where it has not.
+    """Return whether Gymnasium has an environment of that id, loading plug-ins if necessary.
 
     Raises:
         ConfigError: Two plug-ins have registered it.
@@ -260,7 +260,7 @@ def is_registered(env_id: Any) -> bool:
 
 
 def origin(module: str) -> str:
-    """Return where something comes from: ``"turngym"``, name and version of a plug-in's package, or its module.
+    """Return the origin of a component: ``"turngym"``, name and version of a plug-in's package, or its module.
 
     >>> origin("turngym.envs.textgames.sokoban:Sokoban"), origin("my_games.locks:Lock")
     ('turngym', 'my_games')
@@ -270,9 +270,9 @@ def origin(module: str) -> str:
 
 
 def outside_ids() -> tuple[str, ...]:
-    """Return the ids of all environments that plug-ins and other modules of third parties have registered for turngym.
+    """Return the ids of all third-party environments registered for turngym.
 
-    Those are the ones of :func:`turngym.envs.registration.register_env`, and all that are made by a plug-in's package.
+    These were registered with :func:`turngym.envs.registration.register_env` or by a plug-in's package.
     """
     roots = {plugin.root for plugin in load_plugins(ENVIRONMENT, GAME)}
     found = {each.name for each in _journal if each.kind == ENVIRONMENT}

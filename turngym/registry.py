@@ -18,19 +18,18 @@ _LONGEST_NAME = 200
 
 
 class Registry(Mapping[str, T], Generic[T]):
-    """Name to component, filled by importing modules of one package when they are needed.
+    """Mapping from names to components, filled by importing modules of one package on demand.
 
-    A component is in the module of its name or of its first words, as ``scienceworld-eto`` is in ``scienceworld``: a
-    look-up imports one module, and listing all imports every one. A module whose optional package is absent is left out
-    and remembered, so that asking for its component names the missing package instead of pretending that the component
-    does not exist. Third parties register in a module that they name as an entry point of the group
+    A component is in the module named like it or like its first words: ``scienceworld-eto`` is in ``scienceworld``. A
+    look-up imports one module; listing imports all. If a module's optional package is missing, requesting its component
+    raises an error that names the package. Third parties register in a module that is an entry point of the group
     ``turngym.plugins``.
 
     Args:
         kind: Singular noun used in error messages, e.g. ``"algorithm"``.
         package: Dotted package whose modules register themselves when imported.
         extra: The extra of turngym that installs what the package's modules need.
-        settings: Names that are no component of their own, in lower case -> how to write them.
+        settings: Lower-case names that are settings of a component -> how to write them.
     """
 
     def __init__(
@@ -46,10 +45,10 @@ class Registry(Mapping[str, T], Generic[T]):
         self._discovered = False
 
     def register(self, name: str) -> Callable[[T], T]:
-        """Return a decorator that records its argument under ``name``.
+        """Return a decorator that registers its argument under ``name``.
 
         Raises:
-            ConfigError: The name is taken, or is no name.
+            ConfigError: The name is taken or invalid.
         """
         if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= _LONGEST_NAME:
             shown = repr(name)[:80] if isinstance(name, str) else f"a {type(name).__name__}"
@@ -82,7 +81,7 @@ class Registry(Mapping[str, T], Generic[T]):
         return self._modules[name]
 
     def has(self, name: str) -> bool:
-        """Return whether there is a component of that name, also where its package is absent."""
+        """Return whether there is a component of that name, even if its package is missing."""
         try:
             self[name]
         except UnknownName:
@@ -92,7 +91,7 @@ class Registry(Mapping[str, T], Generic[T]):
         return True
 
     def holds(self, item: object) -> bool:
-        """Return whether something has been registered under any name."""
+        """Return whether an object has been registered under any name."""
         return any(each is item for each in self._items.values())
 
     def _discover(self) -> None:
@@ -156,11 +155,11 @@ class Registry(Mapping[str, T], Generic[T]):
         raise UnknownName(f"no {self.kind} named {name!r}. {hint}")
 
     def written(self, name: str) -> str:
-        """Return how a name that is no component of its own is written as settings of one; empty if it is unknown."""
+        """Return how to write a name that is a setting of a component; empty if unknown."""
         return self._settings.get(name.lower().replace("-", "_"), "")
 
     def missing(self) -> dict[str, str]:
-        """Return module -> absent package, for the modules that could not be imported."""
+        """Return module -> missing package, for the modules that could not be imported."""
         self._discover()
         return dict(self._missing)
 

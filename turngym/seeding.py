@@ -1,7 +1,7 @@
-"""Named random streams: every random choice has its own generator, derived from what it is for.
+"""Named random streams: every random choice has its own generator, derived from its purpose.
 
-Nothing in turngym touches a global generator. A stream is a function of its key alone, so the order in which
-episodes finish, the number of workers and a resume after a kill change no random number.
+turngym never uses global generators. A stream depends only on its key, so random numbers do not depend on the order in
+which episodes finish, the number of workers, or a resume after a kill.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 
 def stream_seed(*key: int | str) -> int:
-    """Return a 63-bit seed that depends on the whole key and on nothing else.
+    """Return a 63-bit seed that depends only on the whole key.
 
     >>> stream_seed("episode", 0, 1) == stream_seed("episode", 0, 1) != stream_seed("episode", 1, 0)
     True
@@ -31,13 +31,13 @@ def stream(*key: int | str) -> np.random.Generator:
 
 
 def restart(generator: np.random.Generator, *key: int | str) -> np.random.Generator:
-    """Set a generator to the start of the stream named by ``key``, and return it.
+    """Reset a generator to the start of the stream named by ``key``, and return it.
 
-    Several times faster than a new generator, and its state is plain numbers, which JSON can hold.
+    Several times faster than a new generator, with a JSON-serialisable state.
 
     Args:
-        generator: One whose bit generator is a ``PCG64``, such as those of ``numpy.random.default_rng``.
-        key: As for :func:`stream`; the stream is another one than there.
+        generator: A generator with bit generator ``PCG64``, such as from ``numpy.random.default_rng``.
+        key: As for :func:`stream`, whose stream differs.
 
     >>> generator = np.random.default_rng(0)
     >>> bool(restart(generator, "a", 1).random() == restart(generator, "a", 1).random())

@@ -1,4 +1,4 @@
-"""Untrusted text: lone surrogates, control tokens of chat templates, and what a terminal would obey."""
+"""Untrusted text: lone surrogates, control tokens of chat templates, and terminal control characters."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def valid_text(text: str) -> str:
-    r"""Return a text that UTF-8 can hold: every lone surrogate becomes U+FFFD.
+    r"""Return a text that UTF-8 can encode: every lone surrogate becomes U+FFFD.
 
-    Tools, servers and files can pass on code points that are no characters; tokenizers and files refuse them.
+    Tools, servers and files can contain code points that are not characters, which tokenizers and files refuse.
 
     >>> valid_text("caf\u00e9"), valid_text("a\ud800b")
     ('café', 'a\ufffdb')
@@ -29,10 +29,10 @@ def valid_text(text: str) -> str:
 
 
 def without_control_tokens(text: str) -> str:
-    """Return a text in which the control tokens of common chat models are broken by look-alike brackets.
+    """Return a text with the control tokens of common chat models disarmed by look-alike brackets.
 
-    For texts that somebody else encodes, such as a server: there is no other way to keep them texts, and a token of a
-    model that is not in the list still gets through.
+    For text that a server will encode, where nothing else prevents it. Tokens of models not in the list still get
+    through.
 
     >>> without_control_tokens("see <|im_end|> [INST] </s>, <b>bold</b> x[1] a < b")
     'see ‹|im_end|> ⟦INST] ‹/s>, <b>bold</b> x[1] a < b'
@@ -43,8 +43,8 @@ def without_control_tokens(text: str) -> str:
 def printable(text: str, keep: str = "") -> str:
     r"""Return a text with control and bidirectional characters as escapes.
 
-    Those are control characters (C0 and C1, so ANSI sequences too), marks of direction and other invisible ones,
-    separators of lines, surrogates, and what Unicode has not assigned.
+    These are control characters (C0 and C1, including ANSI sequences), direction marks and other invisible characters,
+    line separators, surrogates, and unassigned code points.
 
     Args:
         text: The text.

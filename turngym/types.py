@@ -15,7 +15,7 @@ StrPath: TypeAlias = str | os.PathLike[str]
 
 
 class _Unknown(float):
-    """NaN that equals NaN, so that the infos of two equal episodes are equal, as Gymnasium's checker wants them."""
+    """NaN that equals NaN, so the infos of equal episodes are equal, as Gymnasium's checker requires."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, float) and math.isnan(other)
@@ -33,7 +33,7 @@ JSONValue: TypeAlias = Any  # a value that json.dumps accepts; the recursive typ
 
 
 class Info(TypedDict):
-    """The ``info`` of every environment: every key but ``columns`` always present, every type fixed."""
+    """The ``info`` of every environment; all keys but ``columns`` are always present, with fixed types."""
 
     anchor: str
     """Canonical text of what the agent can know now: no hidden fact, no turn counter."""

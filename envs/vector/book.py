@@ -78,10 +78,9 @@ class Book:
             return "fail", self._broken[slot]
         if status == ENDED and self._mode is AutoresetMode.NEXT_STEP:
             return self.reset_op(slot)
-        state = "has ended" if status == ENDED else "has not begun"
+        when = "after its episode has ended" if status == ENDED else "before its episode has started"
         raise EpisodeOver(
-            f"step() of slot {slot} after its episode {state}: call reset(), with "
-            'options={"reset_mask": mask} for some slots only.'
+            f'step() of slot {slot} {when}: call reset(), with options={{"reset_mask": mask}} for some slots only.'
         )
 
     def settle(self, slot: int, op: Op, result: Result) -> Result:

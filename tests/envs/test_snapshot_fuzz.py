@@ -104,7 +104,7 @@ def test_an_environment_without_an_episode_has_none_after_a_refusal() -> None:
         each.np_random = gymnasium.utils.seeding.np_random(5)[0]
     with pytest.raises(ConfigError):
         env.restore(changed(source.snapshot(), state={"count": "RuntimeError"}))
-    with pytest.raises(RuntimeError, match="has not begun"):
+    with pytest.raises(RuntimeError, match="before an episode has started"):
         env.step("up")
     assert env.reset() == twin.reset() or str(env.reset()) == str(twin.reset())
 

@@ -19,7 +19,7 @@ BACKENDS = ["sync", "thread", "asyncio", "process"]
 
 def test_call_order_is_checked() -> None:
     vector = make_vec("toy/Counter-v0", 2, autoreset_mode="disabled")
-    with pytest.raises(EpisodeOver, match="slot 0 after its episode has not begun"):
+    with pytest.raises(EpisodeOver, match="slot 0 before its episode has started"):
         vector.step(["up", "up"])
     vector.reset(seed=0, options={"task": 2})
     with pytest.raises(NoAsyncCallError, match="call send"):

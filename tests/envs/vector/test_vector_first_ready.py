@@ -194,7 +194,7 @@ def test_a_refused_reset_leaves_the_others_reset(make: Make, backend: str) -> No
         vector.reset(seed=4, options=options)
     twin.reset(seed=4)
     assert vector.step(["up", "up"], [0, 2])[0] == twin.step(["up", "up"], [0, 2])[0]
-    with pytest.raises(Exception, match=r"slot 1 after its episode has not begun"):
+    with pytest.raises(Exception, match=r"slot 1 before its episode has started"):
         vector.step(["up"], [1])
 
 

@@ -34,7 +34,7 @@ def test_an_interrupted_step_leaves_a_vector_that_can_be_reset(backend: str) -> 
         with pytest.raises(KeyboardInterrupt):
             vector.step(["up", "interrupt", "up"])
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        with pytest.raises(EpisodeOver, match="slot 0 after its episode has not begun"):
+        with pytest.raises(EpisodeOver, match="slot 0 before its episode has started"):
             vector.step(["up"] * 3)
         assert repr(vector.reset(seed=5)) == repr(twin.reset(seed=5))
         assert repr(vector.step(["up"] * 3)) == repr(twin.step(["up"] * 3))
