@@ -273,15 +273,41 @@ class SimpleNegotiation(TwoSeats):
         }
 
     def load(self, state: JSONValue) -> None:
-        """Restore what ``state`` returned."""
-        self.first = tuple(tuple(row) for row in state["first"])
-        self.values = tuple(tuple(row) for row in state["values"])
-        self._traded, self._shown = list(state["traded"]), [list(row) for row in state["shown"]]
-        offer = state["offer"]
-        self._offer = None if offer is None else Offer(tuple(offer[0]), tuple(offer[1]))
-        self._turn, self._trades = state["turn"], state["trades"]
+        """Restore what ``state`` returned.
+
+        Raises:
+            ConfigError: Goods or values are out of range.
+            ValueError: No game can be in this state.
+        """
+        self.first = self._table(state["first"], "first", FEWEST, MOST)
+        self.values = self._table(state["values"], "values", 1, 1000)
+        self._shown = [list(row) for row in self._table(state["shown"], "shown", FEWEST, MOST)]
+        self._traded, self._turn, self._trades = list(state["traded"]), state["turn"], state["trades"]
         self._is_over = state["is_over"]
+        self._offer = None if state["offer"] is None else Offer(*(tuple(counts) for counts in state["offer"]))
         self._load_earned(state["earned"])
+        self._require_possible()
+
+    def _require_possible(self) -> None:
+        """Raise ``ValueError`` unless a game can be in this state."""
+        offered = () if self._offer is None else (*self._offer.gives, *self._offer.wants)
+        if any(type(each) is not int for each in (self._turn, self._trades, *self._traded, *offered)):
+            raise ValueError(f"turn {self._turn!r:.80}, traded {self._traded!r:.80} and the offer {self._offer!r:.80}")
+        if not 0 <= self._trades <= self._turn // 2 or not self._turn <= self.turns or any(self._traded) > self._trades:
+            raise ValueError(f"{self._trades} trades in {self._turn} turns")
+        seats = [zip(self._has(seat), self._shown[seat], self.first[seat], strict=True) for seat in self.everyone]
+        if any(has < 0 or shown > first for each in seats for has, shown, first in each):
+            raise ValueError(f"traded {self._traded} and shown {self._shown}")
+        if self._offer is not None and not (
+            self._turn and min(offered) >= 0 and covers(self._has(1 - self._turn % 2), self._offer.gives)
+        ):
+            raise ValueError(f"the offer {self._offer}")
+        is_last = self._turn == self.turns or bool(self.forfeited)
+        expected: Sequence[float] = (0.0, 0.0) if not self._is_over else (self._gain(0), self._gain(1))
+        if self.forfeited:
+            expected = tuple([self._walkover(seat, seat not in self.forfeited) for seat in self.everyone])
+        if self._is_over is not is_last or list(expected) != self._earned:
+            raise ValueError(f"is_over {self._is_over!r:.80} and earned {self._earned} after turn {self._turn}")
 
     def swap_hidden(self, seat: int, generator: np.random.Generator) -> bool:
         """Give the other seat other goods, as many at least as it has shown; and other values where they are drawn."""

@@ -3,10 +3,12 @@
 import json
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import pytest
 from table_play import at_random, decisions, match, say, seen_by, started
 
+from turngym.envs.multiagent.table import Table
 from turngym.envs.tablegames.simple_negotiation import rules as rules
 from turngym.envs.tablegames.simple_negotiation.game import SimpleNegotiation
 from turngym.envs.tablegames.simple_negotiation.players import PlayerView, TraderPlayer, nearest_offer
@@ -210,6 +212,38 @@ def test_other_hidden_goods_fit_what_the_seat_has_shown() -> None:
                     assert rules.covers(counts, pending.gives)
             assert min(counts) >= 0
             game.load(state)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"turn": 11},
+        {"turn": 2.0},
+        {"trades": 2},
+        {"trades": 0},
+        {"traded": [11, 0]},
+        {"traded": [1]},
+        {"shown": [[5, 26], [5, 5]]},
+        {"shown": [[11, 5], [5, 5]]},
+        {"first": [[4, 10], [10, 10]]},
+        {"values": [[0, 15], [15, 5]]},
+        {"offer": [[11, 0], [0, 1]]},
+        {"offer": [[-1, 0], [0, 1]]},
+        {"offer": [[1, 0]]},
+        {"is_over": True},
+        {"is_over": 0},
+        {"earned": [1.0, -1.0]},
+    ],
+)
+def test_a_damaged_state_is_refused(damage: dict[str, Any]) -> None:
+    table = started(SimpleNegotiation(), options=TENS)
+    say(table, "offer 2 wood -> 1 gold", "accept", "offer 1 wood -> 1 gold")
+    content = json.loads(table.snapshot())
+    other = Table(SimpleNegotiation())
+    other.restore(json.dumps(content).encode())
+    content["state"].update(damage)
+    with pytest.raises(ConfigError, match="damaged snapshot"):
+        other.restore(json.dumps(content).encode())
 
 
 def test_traders_gain_both_where_values_are_opposite() -> None:
