@@ -124,8 +124,8 @@ def share(values: Sequence[float], blocks: Sequence[int | str]) -> Estimate:
     """Return a mean of numbers in [0, 1] with its interval.
 
     Wilson's interval for wins and losses in separate blocks. If all blocks have the same mean, resampling finds no
-    spread; the share of blocks that might differ is then bounded by Wilson's interval for n wins out of n. Otherwise
-    the cluster bootstrap.
+    spread; the share of blocks that might differ is then bounded by Wilson's interval for n wins out of n blocks.
+    Otherwise the cluster bootstrap.
 
     >>> estimate = share([1.0, 1.0, 1.0, 1.0], [0, 0, 1, 1])
     >>> round(estimate.low, 2), estimate.high, estimate.method

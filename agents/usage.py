@@ -28,7 +28,7 @@ class Usage:
         cost: Price of the tokens in USD; None if the prices are unknown.
         failures: Kind of failure -> number of failed calls.
         shortened: Turns whose prompt dropped earlier turns because a server refused the whole conversation.
-        tokens_cached: Share of ``tokens_in`` served from a server's cache, in tokens.
+        tokens_cached: Number of the ``tokens_in`` that came from a server's cache.
 
     >>> total = Usage(tokens_in=5, calls=1) + Usage(tokens_in=2, calls=3, retries=2, failures={"timeout": 2})
     >>> total.tokens_in, total.calls, dict(total.failures)

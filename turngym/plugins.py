@@ -96,7 +96,7 @@ def load_plugins(*kinds: str) -> tuple[Plugin, ...]:
     """Load all remaining plug-ins and return all; one that fails is a :class:`PluginWarning`.
 
     Args:
-        *kinds: Load only entry points for these kinds; without any, load all.
+        *kinds: Skip entry points named after other kinds; without any, load all.
     """
     from turngym.entries import entries  # not needed to import turngym
 
