@@ -14,6 +14,7 @@ from turngym.envs.desktop.actions import Action
 from turngym.envs.desktop.folder import Folder
 from turngym.envs.desktop.goals.base import Goal
 from turngym.envs.desktop.session import DesktopFault, DesktopSession, Window
+from turngym.envs.tools.sandbox.system import started
 
 _MOUSEPAD = """[org/xfce/mousepad/preferences/view]
 font-name='DejaVu Sans Mono 10'
@@ -71,7 +72,7 @@ class DesktopSlot:
             with contextlib.suppress(DesktopFault):
                 return self._begin(self._session, goal)
             self.close()
-        self._session = DesktopSession(*self._size, self._limit)
+        self._session = started(lambda: DesktopSession(*self._size, self._limit), DesktopFault)
         weakref.finalize(self, DesktopSession.close, self._session)
         self.starts += 1
         self._begin(self._session, goal)

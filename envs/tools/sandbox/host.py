@@ -18,7 +18,7 @@ from typing import Any
 
 from turngym.envs.tools.sandbox.launcher import Launch
 from turngym.envs.tools.sandbox.protocol import Limits, Result, SandboxSession
-from turngym.envs.tools.sandbox.system import with_way_out
+from turngym.envs.tools.sandbox.system import started, with_way_out
 from turngym.errors import TurngymError
 
 START_SECONDS = 60.0
@@ -153,6 +153,9 @@ class ProcessSession(DriverSession):
         return self._process is not None
 
     def _start(self) -> None:
+        started(self._start_once, SandboxError)
+
+    def _start_once(self) -> None:
         command, self._cleanup, files = self._launch()
         self._buffer = bytearray()
         try:

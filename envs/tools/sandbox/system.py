@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from turngym.errors import MissingExtra
 from turngym.text import printable
@@ -134,6 +135,29 @@ def _is_standard(path: Path, modules: frozenset[str]) -> bool:
         return path.name in _ALWAYS | modules
     is_code = path.suffix in (".py", ".so", ".pth", ".zip")
     return not is_code or path.name.partition(".")[0] in modules or path.name.startswith("_sysconfigdata_")
+
+
+_T = TypeVar("_T")
+_STARTS = 4
+_GONE = ("bwrap: Can't mkdir", "bwrap: Can't find source path", "bwrap: Can't create file at")
+
+
+def started(start: Callable[[], _T], error: type[Exception]) -> _T:
+    """Return the result of a start of Bubblewrap, repeated where a path of its arguments is gone by then.
+
+    That happens where packages are removed from the host between the making of the arguments and the start.
+
+    Args:
+        start: Makes the arguments and starts it.
+        error: Raised by it, with bwrap's message in its own.
+    """
+    for _ in range(_STARTS - 1):
+        try:
+            return start()
+        except error as raised:
+            if not any(words in str(raised) for words in _GONE):
+                raise
+    return start()
 
 
 _REFUSED = ("new namespace", "mount proc", "overflowuid", "user namespace", "uid map")

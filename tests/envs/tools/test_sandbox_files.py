@@ -15,6 +15,9 @@ from planted import SEARCH, folders, plant, system_minor
 from turngym.envs import tools
 from turngym.envs.tools.code_repair.programs import programs
 from turngym.envs.tools.sandbox import Sandbox, make_sandbox
+from turngym.envs.tools.sandbox.bubblewrap import Bubblewrap
+from turngym.envs.tools.sandbox.host import ProcessSession, SandboxError
+from turngym.envs.tools.sandbox.launcher import Launch
 from turngym.envs.tools.sandbox.system import view
 from turngym.errors import MissingExtra
 
@@ -53,6 +56,29 @@ try: print(open({str(place / "turngym/envs/tools/programs_lists.py")!r}).read()[
 except OSError: print('blocked')
 """
         assert sandbox.run(code).stdout.splitlines() == ["[]", "blocked"]
+
+
+@pytest.mark.parametrize("uninstalled", [1, 3, 4])
+def test_packages_uninstalled_while_a_sandbox_starts_do_no_harm(uninstalled: int) -> None:
+    """They are gone when Bubblewrap starts, in as many starts; only one that never works is an error."""
+    sandbox, starts = Bubblewrap(), 0
+    place = Path(f"/usr/lib/python3.{system_minor()}/turngym_{os.getpid()}")
+
+    def launch() -> Launch:
+        nonlocal starts
+        starts += 1
+        if starts > uninstalled:
+            return sandbox._launch()
+        with folders([place]):
+            return sandbox._launch()
+
+    if uninstalled == 4:
+        with pytest.raises(SandboxError, match="Can't mkdir"):
+            ProcessSession(launch, sandbox.limits)
+        return
+    session = ProcessSession(launch, sandbox.limits)
+    assert session.run("print(1)").stdout == "1\n" and starts == uninstalled + 1
+    session.close()
 
 
 def test_only_the_interpreter_and_its_libraries_are_there(sandbox: Sandbox) -> None:
