@@ -27,6 +27,12 @@ SPECS: dict[str, Spec] = {
         "Interactive fiction: any story file of the Z-machine that you have.",
         "jericho",
     ),
+    "turngym/MiniHack-v0": Spec(
+        "turngym.envs.textworlds.nethack:MiniHack",
+        {},
+        "Tasks on one level of NetHack, in words: find the staircase through rooms, corridors and mazes, and others.",
+        "nethack",
+    ),
     "turngym/ScienceWorld-v0": Spec(
         "turngym.envs.textworlds.scienceworld:ScienceWorld",
         {},

@@ -36,6 +36,7 @@ ADAPTERS = (
         "Gymnasium",
         "Harbor",
         "Jericho",
+        "MiniHack",
         "OpenEnv",
     ),
     *("Chess", "OpenEnv", "OpenSpiel", "Othello", "PettingZoo", "ReasoningGym", "TextArena"),

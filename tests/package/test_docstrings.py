@@ -15,6 +15,7 @@ DECLARING = (
     "envs/pictures.py",
     "envs/sets.py",
     "envs/adapters/replayed.py",
+    "envs/textworlds/nethack/play.py",
     "envs/tools/terminal/shell_env.py",
 )
 WRAPPING = ("wrappers/core.py",)

@@ -45,6 +45,7 @@ EXTRAS: dict[str, str] = {
     "reasoning": "play turngym/ReasoningGym-v0 --agent random",
     "agentdojo": "play turngym/AgentDojo-v0 --agent expert",
     "crafter": "play turngym/Crafter-v0 --agent random",
+    "nethack": "play turngym/MiniHack-v0 --agent random",
     "bfcl": "play turngym/BFCL-v0 --agent expert",
     "openspiel": "play turngym/OpenSpielSeat-v0 --agent random",
     "browsergym": "play turngym/BrowserGym-v0 --agent random --option task=miniwob.click-test",

@@ -1,0 +1,188 @@
+"""MiniHack in words: levels that repeat, the package's judge, shortest paths, and keys that no text reaches."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+
+import pytest
+
+from turngym.envs.check import check
+from turngym.envs.textworlds.nethack.minihack import MiniHack
+from turngym.envs.textworlds.nethack.paths import MAP_GLYPHS
+from turngym.envs.textworlds.nethack.words import VERBS, commands_of, parse
+from turngym.errors import ConfigError, UnknownName
+
+pytestmark = pytest.mark.integration
+pytest.importorskip("nle", reason="it is in .venvs/games only: run make test-integration")
+
+MAZE = "MazeWalk-9x9"
+FLOOR = MAP_GLYPHS + 19
+"""First of six kinds of ground: floor, corridors, staircases."""
+TRANSCRIPT = """
+import random
+from turngym.envs.textworlds.nethack.minihack import MiniHack
+for task in ("Room-Ultimate-15x15", "Quest-Easy", "Corridor-R3"):
+    env, dice = MiniHack(task=task, slack=0), random.Random(0)
+    print(env.reset(seed=3))
+    for _ in range(40):
+        print(env.step(dice.choice(env.legal_actions())))
+"""
+
+
+def played(env: MiniHack, seed: int, is_expert: bool, dice: random.Random) -> tuple[int, int]:
+    """Play an episode; return its success and its turns."""
+    _, info = env.reset(seed=seed)
+    while info["success"] < 0:
+        _, _, _, _, info = env.step(env.expert_action() if is_expert else dice.choice(info["legal_actions"]))
+    return info["success"], env.turn
+
+
+@pytest.mark.parametrize("task", [MAZE, "Room-Random-15x15"])
+def test_the_expert_takes_the_shortest_path_and_random_play_rarely_arrives(task: str) -> None:
+    env, dice = MiniHack(task=task), random.Random(0)
+    for seed in range(20):
+        assert played(env, seed, True, dice) == (1, env._shortest)
+    assert sum(played(env, seed, False, dice)[0] for seed in range(20)) <= 5
+    env.close()
+
+
+def test_transcripts_repeat_in_other_processes() -> None:
+    command = [sys.executable, "-c", TRANSCRIPT]
+    runs = [subprocess.run(command, capture_output=True, check=True).stdout for _ in range(2)]
+    assert runs[0] == runs[1]
+    assert len(runs[0]) > 30_000
+
+
+@pytest.mark.parametrize("task", [MAZE, "Corridor-R3", "River"])
+def test_the_map_of_the_whole_level_is_that_of_the_game(task: str) -> None:
+    env = MiniHack(task=task)
+    for seed in range(5):
+        env.reset(seed=seed)
+        seen = (env._glyphs >= FLOOR) & (env._glyphs < FLOOR + 6)
+        assert seen.any() and (env._glyphs[seen] == env._known[seen]).all()
+    env.close()
+
+
+def test_games_in_one_process_do_not_touch_each_other() -> None:
+    actions = [random.Random(seed).choices(["north", "south", "east", "west", "southeast"], k=30) for seed in range(4)]
+    alone = []
+    for seed in range(4):
+        env = MiniHack(task="Room-Ultimate-15x15", slack=0, max_turns=100)
+        alone.append([env.reset(seed=seed)[0]])
+        for action in actions[seed]:
+            if env._running:
+                alone[seed].append(env.step(action)[0])
+    envs = [MiniHack(task="Room-Ultimate-15x15", slack=0, max_turns=100) for _ in range(4)]
+    together = [[each.reset(seed=seed)[0]] for seed, each in enumerate(envs)]
+    for turn in range(30):
+        for seed, each in enumerate(envs):
+            if each._running:
+                together[seed].append(each.step(actions[seed][turn])[0])
+    assert together == alone
+
+
+def test_splits_share_no_level_and_fixed_tasks_have_one() -> None:
+    levels = {}
+    for split in ("train", "dev", "test"):
+        env = MiniHack(task="Room-Random-5x5", split=split)
+        levels[split] = {env.reset(seed=seed) and env.instance for seed in range(30)}
+    assert not levels["train"] & levels["test"] and not levels["dev"] & levels["test"]
+    assert MiniHack(task="Room-5x5").finite_instances == 1
+
+
+def test_snapshots_continue_equally_from_every_turn() -> None:
+    env, other, dice = MiniHack(task="Corridor-R3"), MiniHack(task="Corridor-R3"), random.Random(5)
+    env.reset(seed=1)
+    saved, steps = [env.snapshot()], []
+    for _ in range(25):
+        action = dice.choice(env.legal_actions())
+        steps.append((action, env.step(action)))
+        saved.append(env.snapshot())
+    for turn, state in enumerate(saved[:-1]):
+        other.restore(state)
+        assert other.step(steps[turn][0]) == steps[turn][1]
+        assert other.snapshot() == saved[turn + 1]
+
+
+def test_damaged_snapshots_are_refused() -> None:
+    env = MiniHack(task=MAZE)
+    env.reset(seed=0)
+    for _ in range(4):
+        env.step(env.expert_action())
+    saved = json.loads(env.snapshot())
+    for change in ({"seed": 1}, {"seed": "x"}, {"actions": ["north"] * 9}, {"actions": ["save"]}, {"turns": 99}):
+        damaged = {**saved, "state": {**saved["state"], **change}}
+        with pytest.raises(ConfigError):
+            env.restore(json.dumps(damaged).encode())
+
+
+HOSTILE = (
+    "",
+    "save",
+    "S",
+    "#quit",
+    "quit",
+    "!",
+    "shell",
+    "^Z",
+    "options",
+    "O",
+    "X",
+    "explore",
+    "name a Bob",
+    "travel >",
+)
+MALFORMED = (
+    "north,north",
+    "eat #",
+    "eat abc",
+    "eat a b c d e",
+    "search 999",
+    "search \u0663",
+    "north " * 999,
+    "\x1bS",
+    "m north",
+)
+
+
+@pytest.mark.parametrize("action", [*HOSTILE, *MALFORMED])
+def test_texts_reach_no_other_keys(action: str) -> None:
+    env = MiniHack(task="Quest-Easy")
+    _, before = env.reset(seed=0)
+    _, _, _, _, info = env.step(action)
+    assert not info["action_is_valid"]
+    assert info["anchor"] == before["anchor"]
+
+
+def test_no_command_of_the_list_saves_quits_or_leaves_the_rules() -> None:
+    commands = [parse(name, commands_of(frozenset(range(256)))) for name in VERBS]
+    keys = {key for each in commands if each for key in each.keys}
+    forbidden = {*map(ord, "S!#XOCN_;"), 0x80 | ord("q"), 26, 3, 22, 23, 6, 20}
+    assert not keys & forbidden
+
+
+def test_questions_are_answered_and_left() -> None:
+    env = MiniHack(task="Eat-Fixed", commands=3)
+    env.reset(seed=0)
+    assert "drop" in env.step("drop")[0]
+    observation, *_ = env.step("drop a, inventory, search 2")
+    assert "You drop" in observation or "You have" in observation
+    assert not env._game.part("internal")[1:4].any()
+
+
+def test_errors_say_what_to_do() -> None:
+    with pytest.raises(UnknownName, match="MazeWalk-9x9"):
+        MiniHack(task="MazeWalk-9x8")
+    with pytest.raises(UnknownName):
+        MiniHack(task="Boxoban-Medium")
+    env = MiniHack(task="Eat")
+    env.reset(seed=0)
+    with pytest.raises(ConfigError, match="no expert for Eat"):
+        env.expert_action()
+
+
+def test_it_keeps_every_promise() -> None:
+    assert not check("turngym/MiniHack-v0", episodes=2, in_process=True).findings
