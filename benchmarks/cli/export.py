@@ -21,10 +21,11 @@ class Arguments:
     Args:
         folder: Folder of `turngym eval ... --out FOLDER`; for chat, sft, preference, parquet and hf also of
             `turngym train` (the episodes saved at each evaluation).
-        format: chat (JSON Lines: messages, rewards, advantages where known), sft (JSON Lines: messages alone, for TRL's
-            SFTTrainer), preference (JSON Lines: prompt, chosen, rejected, for TRL's DPOTrainer), parquet, hf (a folder
-            for Hugging Face's load_dataset), atif (a folder of ATIF-v1.8 trajectories), inspect (Inspect AI log; OUT
-            ends with .eval or .json) or lm-eval (lm-evaluation-harness results and samples; OUT is a folder).
+        format: chat (JSON Lines: messages, rewards, advantages where known), sft (JSON Lines: messages alone,
+            for TRL's SFTTrainer), preference (JSON Lines: prompt, chosen, rejected, for TRL's DPOTrainer),
+            parquet, hf (a folder for Hugging Face's load_dataset), atif (a folder of ATIF-v1.8 trajectories),
+            asciicast (a folder of recordings for asciinema), inspect (Inspect AI log; OUT ends with .eval or
+            .json) or lm-eval (lm-evaluation-harness results and samples; OUT is a folder).
         out: Output path.
         success: Export solved episodes only (chat, sft, parquet, hf).
     """

@@ -95,6 +95,34 @@ def episodes(submission: Submission) -> Iterator[tuple[Mapping[str, Any], Sequen
                 yield row, transcript["turns"], shown(transcript.get("final_observation", ""))
 
 
+def transcripts(
+    submission: Submission,
+) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]]]:
+    """Yield a name for a file, environment, row and transcript of each episode that has a turn.
+
+    Raises:
+        ConfigError: There are no transcripts.
+    """
+    if submission.transcripts is None:
+        raise ConfigError(f"{submission.path} has no transcripts.jsonl, which this format needs.")
+    told = {key_of(each): each for each in submission.transcripts}
+    for number, environment in enumerate(submission.config["environments"]):
+        for row in submission.of(environment["label"]):
+            transcript = told.get(key_of(row), {"turns": ()})
+            if transcript["turns"]:
+                yield f"{number}-{row['task']}-{row['attempt']}", environment, row, transcript
+
+
+def require_new_folder(out: Path) -> None:
+    """Raise unless a folder can be written.
+
+    Raises:
+        ConfigError: It is a file, or not empty.
+    """
+    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+        raise ConfigError(f"the export is a new folder with one file an episode, and {out} exists: pass another --out.")
+
+
 def numbers(submission: Submission) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     """Yield label, metric and number of everything in ``results.json`` that has a value, what counts first."""
     main = submission.config["suite"]["metric"]

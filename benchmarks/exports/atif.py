@@ -14,10 +14,9 @@ from typing import Any
 
 import turngym
 from turngym.agents.recordings.imports.atif import CALL, OURS
-from turngym.agents.recordings.submission import Submission, key_of
-from turngym.benchmarks.exports import EXPORTS, digest
+from turngym.agents.recordings.submission import Submission
+from turngym.benchmarks.exports import EXPORTS, digest, require_new_folder, transcripts
 from turngym.benchmarks.exports.source import Content, Source, plain, shown
-from turngym.errors import ConfigError
 from turngym.storage.files import write_atomic
 
 VERSION = "ATIF-v1.8"
@@ -34,8 +33,7 @@ def export_atif(source: Source, out: Path) -> list[Path]:
     Raises:
         ConfigError: It is something else, or the evaluation has no transcripts.
     """
-    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-        raise ConfigError(f"the export is a new folder with one file an episode, and {out} exists: pass another --out.")
+    require_new_folder(out)
     files = []
     for name, content in trajectories(source.submission):
         files.append(out / f"{name}.json")
@@ -50,15 +48,8 @@ def trajectories(submission: Submission) -> Iterator[tuple[str, Content]]:
     Raises:
         ConfigError: There are no transcripts.
     """
-    if submission.transcripts is None:
-        raise ConfigError(f"{submission.path} has no transcripts.jsonl, which ATIF needs.")
-    told = {key_of(each): each for each in submission.transcripts}
-    for number, environment in enumerate(submission.config["environments"]):
-        for row in submission.of(environment["label"]):
-            transcript = told.get(key_of(row), {"turns": ()})
-            if transcript["turns"]:
-                name = f"{number}-{row['task']}-{row['attempt']}"
-                yield name, _trajectory(submission, environment, row, transcript, name)
+    for name, environment, row, transcript in transcripts(submission):
+        yield name, _trajectory(submission, environment, row, transcript, name)
 
 
 def _trajectory(

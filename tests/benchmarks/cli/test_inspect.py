@@ -100,6 +100,16 @@ def test_inspect_writes_back_what_it_read(folder: Path, tmp_path: Path) -> None:
     assert one.results == other.results
 
 
+def test_asciinema_plays_a_recording(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("asciinema", reason="asciinema is not installed: make test-integration")
+    assert main(["export", str(folder), "--format", "asciicast", "--out", str(tmp_path / "recordings")]) == 0
+    files = sorted((tmp_path / "recordings").iterdir())
+    assert len(files) == 36
+    played = subprocess.run([sys.executable, "-m", "asciinema", "cat", str(files[0])], capture_output=True, check=True)
+    events = [json.loads(line) for line in files[0].read_text().splitlines()[1:]]
+    assert played.stdout.decode() == "".join(text for _, _, text in events) != ""
+
+
 def test_lm_eval_validates_and_tabulates_an_export(folder: Path, tmp_path: Path) -> None:
     utils = pytest.importorskip("lm_eval.utils", reason="lm-eval is not installed: make test-integration")
     from lm_eval.result_schema import EvalResults, SampleResult

@@ -2,13 +2,16 @@
 
 import json
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from turngym.__main__ import main
+from turngym.agents import Agent, Decision, Request
 from turngym.agents.recordings.submission import load_submission
+from turngym.benchmarks import evaluate
 from turngym.benchmarks.exports import EXPORTS, digest, export
 from turngym.benchmarks.exports.source import plain
 from turngym.errors import ConfigError, UnknownName
@@ -164,10 +167,34 @@ def test_a_wrong_kind_of_file_is_refused(format: str, out: str, message: str, fo
     assert not list(tmp_path.iterdir())
 
 
+def test_a_recording_shows_every_turn_and_no_control_characters_of_a_model(tmp_path: Path) -> None:
+    texts = ["\x1b[2J\x07", "high\nnumber\ud800", "guess 5"]
+    path = tmp_path / "evaluation"
+
+    class Rude(Agent):
+        def act(self, requests: Sequence[Request]) -> list[Decision]:
+            return [Decision(texts.pop(0)) for _ in requests]
+
+    evaluate(GUESS, Rude(), episodes=1, options={"high": 7, "max_turns": len(texts)}, out=path)
+    (row,), (told,) = rows_of(path), rows_of(path, "transcripts")
+    (file,) = export(path, "asciicast", tmp_path / "recordings")
+    header, *events = map(json.loads, file.read_text("ascii").splitlines())
+    assert (header["version"], header["title"]) == (2, f"{row['label']}, task {row['task']}, attempt 0")
+    times, kinds, outputs = zip(*events, strict=True)
+    assert list(times) == sorted(times) and set(kinds) == {"o"}
+    shown = "".join(outputs)
+    answers = [r"\x1b[2J\x07", "high\r\nnumber?", "guess 5"]
+    for turn, answer in zip(told["turns"], answers, strict=True):
+        assert turn["observation"].replace("\n", "\r\n") + f"\r\n\x1b[1;32m> {answer}\x1b[0m" in shown
+    assert shown.count("\x1b") == 2 * (len(told["turns"]) + 1)
+    with pytest.raises(ConfigError, match="pass another --out"):
+        export(path, "asciicast", tmp_path / "recordings")
+
+
 def test_unknown_formats_and_folders_are_refused(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert set(EXPORTS) == {"atif", "chat", "hf", "inspect", "lm-eval", "parquet", "preference", "sft"}
+    assert set(EXPORTS) == {"asciicast", "atif", "chat", "hf", "inspect", "lm-eval", "parquet", "preference", "sft"}
     with pytest.raises(UnknownName, match=r"no export format named 'inspct'.*inspect") as raised:
         export(folder, "inspct", tmp_path / "log.json")
     assert main(["export", str(tmp_path), "--format", "inspect", "-o", str(tmp_path / "log.json")]) == 2
