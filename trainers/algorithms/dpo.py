@@ -1,8 +1,10 @@
 """DPO: direct preference optimisation between the episodes of a group (Rafailov et al. 2023, arXiv 2305.18290).
 
 The better of two episodes of one task is preferred, whatever the difference of their returns. Its loss is that of DPO,
-or of a relative: IPO (arXiv 2310.12036), the hinge of SLiC (arXiv 2305.10425), or SimPO (arXiv 2405.14734) without a
-reference. Pairs come from the policy itself in every iteration, as in online DPO.
+or of a relative: IPO (arXiv 2310.12036), the hinge of SLiC (arXiv 2305.10425), robust DPO (arXiv 2403.00409), or SimPO
+(arXiv 2405.14734) without a reference. SPPO (arXiv 2405.00675), APO (arXiv 2408.06266), NCA (arXiv 2402.05369) and BCO
+(arXiv 2404.04656) move each of the two by its own distance from the reference. Pairs come from the policy itself in
+every iteration, as in online DPO.
 """
 
 from __future__ import annotations
@@ -18,10 +20,12 @@ from turngym.trainers.algorithms.grpo import OutcomeConfig, OutcomeMethod, group
 from turngym.trainers.core.algorithm import Credit, Need, Normalisation
 from turngym.trainers.core.turn_table import TurnTable
 
-Shape: TypeAlias = Literal["sigmoid", "hinge", "ipo"]
+Shape: TypeAlias = Literal["sigmoid", "robust", "hinge", "ipo", "sppo", "apo_zero", "apo_down", "nca", "bco"]
 Pairs: TypeAlias = Literal["all", "extremes"]
 _ROUNDING = 1e-9
 """Part of a group's largest return by which sums of equal rewards may differ."""
+ANCHORED: tuple[Shape, ...] = ("sppo", "apo_zero", "apo_down", "nca", "bco")
+"""Losses of each episode's distance from the reference, not only of the difference of two."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +35,14 @@ class DPOConfig(OutcomeConfig):
     normalisation: Normalisation = "trajectory_sum"
     """What the log-likelihood of an episode is: the sum over its tokens, or with ``trajectory`` their mean."""
     loss: Shape = "sigmoid"
-    """Loss of a pair: ``sigmoid`` (DPO), ``hinge`` (SLiC) or ``ipo``."""
+    """Loss of a pair: ``sigmoid`` (DPO), ``robust``, ``hinge`` (SLiC) or ``ipo`` of the difference of log-likelihoods;
+    ``sppo``, ``apo_zero``, ``apo_down``, ``nca`` or ``bco`` of both log-likelihoods, each relative to the reference."""
     beta: float = 0.1
-    """Weight of the difference of log-likelihoods; for ``ipo`` the target is 1 / (2 beta)."""
+    """Weight of log-likelihoods; for ``ipo`` and ``sppo`` the target is 1 / (2 beta)."""
     label_smoothing: float = 0.0
-    """Assumed share of pairs in the wrong order, for ``sigmoid``."""
+    """Assumed share of pairs in the wrong order, for ``sigmoid`` and, below 0.5, ``robust``."""
     margin: float = 0.0
-    """Subtracted from the weighted difference, as in SimPO; not for ``ipo``."""
+    """Subtracted from the weighted difference, as in SimPO; for ``sigmoid`` and ``hinge``."""
     reference: bool = True
     """True if likelihoods are relative to the reference policy; False is SimPO."""
     pairs: Pairs = "all"
@@ -53,10 +58,15 @@ class DPOConfig(OutcomeConfig):
         within("margin", self.margin, 0)
         if not isinstance(self.reference, bool):
             raise ConfigError(f"reference must be True or False, got {self.reference!r}.")
-        if self.loss != "sigmoid" and self.label_smoothing:
-            raise ConfigError(f"label_smoothing is for loss 'sigmoid', got loss {self.loss!r}: leave it at 0.")
-        if self.loss == "ipo" and self.margin:
-            raise ConfigError("margin is for the losses 'sigmoid' and 'hinge', got loss 'ipo': leave it at 0.")
+        if self.loss not in ("sigmoid", "robust") and self.label_smoothing:
+            given = f"got loss {self.loss!r}: leave it at 0."
+            raise ConfigError(f"label_smoothing is for the losses 'sigmoid' and 'robust', {given}")
+        if self.loss == "robust" and self.label_smoothing == 0.5:
+            raise ConfigError("label_smoothing must be below 0.5 for loss 'robust', got 0.5: no order is left.")
+        if self.loss not in ("sigmoid", "hinge") and self.margin:
+            raise ConfigError(f"margin is for the losses 'sigmoid' and 'hinge', got loss {self.loss!r}: leave it at 0.")
+        if self.loss in ANCHORED and not self.reference:
+            raise ConfigError(f"loss {self.loss!r} measures distances from a reference: leave reference at True.")
 
 
 class Preferences(NamedTuple):
@@ -87,25 +97,56 @@ def preferences(likelihoods: Tensor, wins: Tensor, config: DPOConfig) -> Prefere
     >>> found.loss, found.slopes
     (tensor(0.6210), tensor([-0.0463,  0.0463]))
     """
-    difference = likelihoods[:, None] - likelihoods
-    with torch.enable_grad():
-        free = difference.detach().requires_grad_()
-        losses = torch.where(wins, _pair_losses(free, config), 0.0)
-        (each,) = torch.autograd.grad(losses.sum(), free)
     count = int(wins.sum())
-    pull = each / max(count, 1)
-    right = float((wins & (difference > 0)).sum()) / max(count, 1)
-    return Preferences(pull.sum(1) - pull.sum(0), losses.detach().sum() / max(count, 1), right, count)
+    with torch.enable_grad():
+        free = likelihoods.detach().requires_grad_()
+        loss = torch.where(wins, pair_losses(free[:, None], free, config), 0.0).sum() / max(count, 1)
+        (slopes,) = torch.autograd.grad(loss, free)
+    right = float((wins & (likelihoods[:, None] > likelihoods)).sum()) / max(count, 1)
+    return Preferences(slopes, loss.detach(), right, count)
 
 
-def _pair_losses(difference: Tensor, config: DPOConfig) -> Tensor:
+def pair_losses(better: Tensor, worse: Tensor, config: DPOConfig) -> Tensor:
+    """Return the loss of each pair, in the shape that both arguments broadcast to.
+
+    Args:
+        better: Log-likelihood of the preferred episode of each pair, less that under the reference.
+        worse: The same of the other one.
+        config: Loss, beta, label smoothing and margin.
+
+    >>> pair_losses(torch.tensor(1.0), torch.tensor(-0.5), DPOConfig(loss="apo_zero"))
+    tensor(0.9625)
+    """
+    if config.loss in ANCHORED:
+        return _anchored_losses(better, worse, config.loss, config.beta)
+    difference = better - worse
     if config.loss == "ipo":
         return (difference - 1 / (2 * config.beta)) ** 2
     logit = config.beta * difference - config.margin
     if config.loss == "hinge":
         return (1 - logit).clamp_min(0)
-    agree, disagree = torch.nn.functional.softplus(-logit), torch.nn.functional.softplus(logit)
-    return (1 - config.label_smoothing) * agree + config.label_smoothing * disagree
+    smoothing, agree, disagree = config.label_smoothing, _cost(logit), _cost(-logit)
+    if config.loss == "robust":
+        return ((1 - smoothing) * agree - smoothing * disagree) / (1 - 2 * smoothing)
+    return (1 - smoothing) * agree + smoothing * disagree
+
+
+def _anchored_losses(better: Tensor, worse: Tensor, loss: Shape, beta: float) -> Tensor:
+    if loss == "sppo":
+        return (better - 1 / (2 * beta)) ** 2 + (worse + 1 / (2 * beta)) ** 2
+    up, down = beta * better, beta * worse
+    if loss == "apo_zero":
+        return torch.sigmoid(-up) + torch.sigmoid(down)
+    if loss == "apo_down":
+        return torch.sigmoid(up) + torch.sigmoid(down - up)
+    if loss == "nca":
+        return _cost(up) + (_cost(-up) + _cost(-down)) / 2
+    return _cost(up) + _cost(-down)
+
+
+def _cost(logit: Tensor) -> Tensor:
+    """Return minus the log of the probability with that logit."""
+    return torch.nn.functional.softplus(-logit)
 
 
 def wins_of(returns: Tensor, groups: Tensor, pairs: Pairs) -> Tensor:

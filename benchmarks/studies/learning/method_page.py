@@ -131,7 +131,7 @@ def _row(name: str, options: str, runs: Runs, grpo: Runs) -> str:
     cells = [_percent(success(runs, key)) for key in ("warmup-sampled", "warmup-greedy")]
     cells += [_percent(success(runs, key)) for key in ("final-sampled", "final-greedy")]
     difference = "" if name == REFERENCE or not pairs else _percent(pairs, (-1.0, 1.0), "+")
-    linked = f"[{name}](../../trainers/algorithms/{name}.md)"
+    linked = f"[{name}](../../trainers/algorithms/{name.partition('-')[0]}.md)"
     return f"| {linked} | `{options}` | {len(runs)} | {' | '.join(cells)} | {difference} |"
 
 

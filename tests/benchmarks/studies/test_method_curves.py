@@ -17,9 +17,10 @@ SEVERAL_PLAYERS = {"dr_mas", "hierarchical_grpo", "m_grpo", "mappo", "mmd", "rae
 
 
 def test_there_is_an_arm_for_each_method_of_a_single_player_with_equal_length() -> None:
-    assert PLAN.arms.keys() == ALGORITHMS.keys() - SEVERAL_PLAYERS, "give a new method an arm in methods.toml"
+    alone = {arm for arm in PLAN.arms if "-" not in arm}
+    assert alone == ALGORITHMS.keys() - SEVERAL_PLAYERS, "give a new method an arm in methods.toml"
     for arm, words in PLAN.arms.items():
-        assert arm in words[words.index("--algorithm") + 1].split("+")
+        assert arm.partition("-")[0] in words[words.index("--algorithm") + 1].split("+")
     for arm in ("grpo", "remax", "sdpo", "archer"):
         config = parse_train(PLAN.options(Job(arm, 1)))[0]
         assert (config.iterations, config.max_seconds, config.control) == (40, 0, False)

@@ -41,6 +41,10 @@ def credit_of(table: TurnTable, **options: Any) -> Credit:
     return build("dpo", {"dpo": options}).credit(table)
 
 
+def log_of(logit: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.logsigmoid(logit)
+
+
 MEANS = {"normalisation": "trajectory"}
 
 
@@ -49,6 +53,12 @@ MEANS = {"normalisation": "trajectory"}
     [
         ({}, 0.620957),
         ({"label_smoothing": 0.1}, 0.635957),
+        ({"loss": "robust", "label_smoothing": 0.1}, 0.602207),
+        ({"loss": "sppo"}, 36.25),
+        ({"loss": "apo_zero"}, 0.962523),
+        ({"loss": "apo_down"}, 0.987549),
+        ({"loss": "nca"}, 1.350825),
+        ({"loss": "bco"}, 1.312856),
         ({"loss": "hinge"}, 0.85),
         ({"loss": "ipo"}, 12.25),
         ({"loss": "ipo", **MEANS}, 22.960069),
@@ -66,17 +76,32 @@ def test_losses_and_gradients_of_a_pair_are_those_of_the_papers(options: Mapping
     sums = table.token_sum(units)
     if config.normalisation == "trajectory":
         sums = sums / torch.tensor([8.0, 6.0])
-    change = sums[0] - sums[1]
-    logit = config.beta * change - config.margin
+    up, down = config.beta * sums[0], config.beta * sums[1]
+    logit, smoothing, target = up - down - config.margin, config.label_smoothing, 1 / (2 * config.beta)
     whole = {
-        "sigmoid": -(1 - config.label_smoothing) * torch.nn.functional.logsigmoid(logit)
-        - config.label_smoothing * torch.nn.functional.logsigmoid(-logit),
+        "sigmoid": -(1 - smoothing) * log_of(logit) - smoothing * log_of(-logit),
+        "robust": -((1 - smoothing) * log_of(logit) - smoothing * log_of(-logit)) / (1 - 2 * smoothing),
         "hinge": (1 - logit).clamp_min(0),
-        "ipo": (change - 1 / (2 * config.beta)) ** 2,
+        "ipo": (sums[0] - sums[1] - target) ** 2,
+        "sppo": (sums[0] - target) ** 2 + (sums[1] + target) ** 2,
+        "apo_zero": 1 - up.sigmoid() + down.sigmoid(),
+        "apo_down": up.sigmoid() + 1 - (up - down).sigmoid(),
+        "nca": -log_of(up) - 0.5 * log_of(-up) - 0.5 * log_of(-down),
+        "bco": -log_of(up) - log_of(-down),
     }[config.loss]
     assert float(whole.detach()) == pytest.approx(loss, abs=1e-5)
     (expected,) = torch.autograd.grad(whole, free)
     close(-loss_weights(table, config.normalisation) * credit.advantages.double(), expected.tolist(), 1e-6)
+
+
+def test_the_first_update_of_inpo_is_that_of_ipo() -> None:
+    """INPO: (h - 1 / (2 eta))^2, h = ln(w/l) - (tau/eta) ln(ref_w/ref_l) - (1 - tau/eta) ln(w_t/l_t), at w = w_t."""
+    eta, tau, (better, worse) = 0.5, 0.1, PAIR
+    free = torch.tensor([better[0], worse[0]], dtype=torch.float64, requires_grad=True)
+    before = (1 - tau / eta) * (better[0] - worse[0]) + tau / eta * (better[1] - worse[1])
+    (expected,) = torch.autograd.grad((free[0] - free[1] - before - 1 / (2 * eta)) ** 2, free)
+    found = preferences(torch.tensor([1.0, -0.5]), torch.tensor([[False, True], [False, False]]), DPOConfig(loss="ipo"))
+    close(tau / eta * found.slopes, expected.tolist(), 1e-6)
 
 
 def test_pairs_are_those_of_a_group_with_different_returns_and_their_mean_is_over_the_batch() -> None:
@@ -132,8 +157,10 @@ def test_without_a_pair_nothing_is_taught() -> None:
         ({"label_smoothing": 0.6}, "label_smoothing must be"),
         ({"beta": 0.0}, "beta must be"),
         ({"reference": "no"}, "reference must be True or False"),
-        ({"loss": "hinge", "label_smoothing": 0.1}, "label_smoothing is for loss 'sigmoid'"),
+        ({"loss": "hinge", "label_smoothing": 0.1}, "label_smoothing is for the losses 'sigmoid' and 'robust'"),
+        ({"loss": "robust", "label_smoothing": 0.5}, "label_smoothing must be below 0.5"),
         ({"loss": "ipo", "margin": 0.1}, "margin is for the losses 'sigmoid' and 'hinge'"),
+        ({"loss": "sppo", "reference": False}, "'sppo' measures distances from a reference"),
     ],
 )
 def test_settings_without_a_meaning_are_refused(options: Mapping[str, Any], message: str) -> None:
