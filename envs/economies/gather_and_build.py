@@ -341,6 +341,8 @@ class GatherAndBuild(Game):
             or (step % self.options.tax_period and not is_set)
         ):
             raise ValueError(f"the step {step!r:.200}")
+        if is_set and step == self.options.steps:
+            raise ValueError("rates that are set after the last step")
         if len(base) != WORKERS or not all(type(each) is int and 0 <= each < 10**9 for each in (*base, trades)):
             raise ValueError(f"the coins {base!r:.200} and {trades!r:.200} trades")
         self.grid, self.rates, self.is_set, self.step = grid, tuple(rates), is_set, step

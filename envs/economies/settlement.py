@@ -315,7 +315,8 @@ class Settlement:
             is_open = type(order.worker) is int and order.worker in range(WORKERS) and order.side in (BUY, SELL)
             if not is_open or order.resource not in RESOURCES or type(order.price) is not int:
                 raise ValueError(f"the order {order!r:.200}")
-            if not 1 <= order.price <= LARGEST_PRICE or len(self._own(order.worker)) > len(RESOURCES):
+            same = [each for each in self._own(order.worker) if each.resource == order.resource]
+            if not 1 <= order.price <= LARGEST_PRICE or len(same) > 1:
                 raise ValueError(f"the order {order!r:.200}")
         for worker in range(WORKERS):
             bids = sum([HUNDRED * each.price for each in self._own(worker) if each.side == BUY])

@@ -350,6 +350,9 @@ class Table:
         numbers += [number for view in self.views for number in (view._read_up_to, view._retry)]
         if not all(type(number) is int and number >= 0 for number in numbers):
             raise ValueError(f"the counts {self.counts}")
+        asked = () if everyone == {*self.game.forfeited} else self.game.asked()
+        if self._asked != asked:
+            raise ValueError(f"the seats {self._asked} in a game that asks {asked}")
         if self.is_over != (not self.pending) or any(view._read_up_to > len(self.log) for view in self.views):
             raise ValueError(f"a game that is {'over' if self.is_over else 'running'} asks {self.pending}")
         if not all(text is None or isinstance(text, str) for _, text in [*self.actions, *self._taken.items()]):

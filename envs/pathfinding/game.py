@@ -280,12 +280,19 @@ class PathFinding(Game):
         return {**self.world.state(), "heard": [list(lines) for lines in self._heard], "is_talking": self._is_talking}
 
     def load(self, state: JSONValue) -> None:
-        """Restore what ``state`` returned."""
+        """Restore what ``state`` returned.
+
+        Raises:
+            ValueError: No game can be in this state.
+        """
         self.world.load(state)
         heard = [[str(line) for line in lines] for lines in state["heard"]]
         if len(heard) != self.num_seats or self.world.step > self.options.max_steps:
             raise ValueError(f"{len(heard)} seats in step {self.world.step}")
         self._heard, self._is_talking = heard, state["is_talking"] is True
+        has_talked = self.options.talk and not self._is_talking
+        if (self._is_talking and not self.options.talk) or (any(heard) and not has_talked):
+            raise ValueError(f"is_talking {self._is_talking} with {sum(map(len, heard))} lines heard")
 
     def swap_hidden(self, seat: int, generator: np.random.Generator) -> bool:
         """Draw again what a seat does not see: unseen cells, seats out of sight, goals of others."""

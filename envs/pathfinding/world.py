@@ -214,13 +214,20 @@ class World:
         for here, goal, time in zip(self.positions, self.goals, self.arrived, strict=True):
             if (time < 0) == (here == goal) or not -1 <= time <= self.step:
                 raise ValueError(f"an arrival in step {time}")
-        if min(self.reached) < 0 or len(self.known) != (count if self.radius else 0):
-            raise ValueError("the goals reached or the cells known")
+        most = self.step if self.on_target == "restart" else 0
+        if not 0 <= min(self.reached) <= max(self.reached) <= most:
+            raise ValueError(f"the goals reached {self.reached!s:.80}")
+        if len(set(self.goals)) < count and self.on_target != "finish":
+            raise ValueError("two agents with one goal")
+        if len(self.known) != (count if self.radius else 0):
+            raise ValueError("the cells known")
         symbols = "".join(grid.rows)
-        for known in self.known:
+        for agent, known in enumerate(self.known):
             pairs = zip(known, symbols, strict=True)
             if len(known) != len(symbols) or any(old not in (UNSEEN, new) for old, new in pairs):
                 raise ValueError("cells that are known otherwise than they are")
+            if any(known[cell] == UNSEEN for cell in self.window(agent)):
+                raise ValueError("cells that are seen and not known")
 
 
 def require_grid(rows: Sequence[Any]) -> None:

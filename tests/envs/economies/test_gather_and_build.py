@@ -246,7 +246,7 @@ def test_states_continue_and_damaged_ones_are_refused() -> None:
         "positions": [3, 3],
         "talents": [[1, 50]] * 2,
         "full": [60],
-        "orders": [[0, "sell", "wood", 1]] * 20,
+        "orders": [[0, "buy", "wood", 1]] * 2,
     }
     wrong: list[dict[str, Any]] = [
         {"rates": [5, 0]},
@@ -254,7 +254,8 @@ def test_states_continue_and_damaged_ones_are_refused() -> None:
         {"rates": ["0", "0"]},
         {"step": 11},
         {"base": [0]},
-        *({"grid": {**state["grid"], k: v}} for k, v in parts.items()),
+        {"is_set": True},
+        *({"grid": {**state["grid"], "coins": [1000, 1000], k: v}} for k, v in parts.items()),
     ]
     for each in wrong:
         with pytest.raises(ValueError, match="the "):

@@ -14,6 +14,7 @@ from turngym.envs.multiagent import (
     Table,
     TableVector,
     make_aec,
+    make_game,
     make_parallel,
 )
 from turngym.envs.multiagent.hosted import PlayerError, begin_game
@@ -78,6 +79,16 @@ def test_a_snapshot_that_waits_for_others_than_it_asks_is_damaged(name: str, sea
     with pytest.raises(ConfigError, match="waits for"):
         table.restore(json.dumps(content).encode())
     assert table.snapshot() == before
+
+
+def test_a_snapshot_that_asks_others_than_its_game_does_is_damaged() -> None:
+    table = Table(make_game("turngym/PriceNegotiation-v0"))
+    table.reset(generator("PCG64"))
+    content = json.loads(table.snapshot())
+    over = {"is_over": True, "pending": [], "asked": []}
+    for wrong in (over, {"pending": [1], "asked": [1]}, {"state": {**content["state"], "is_over": True}}):
+        with pytest.raises(ConfigError, match="in a game that asks"):
+            table.restore(json.dumps({**content, **wrong}).encode())
 
 
 def test_a_snapshot_of_another_table_names_what_differs() -> None:

@@ -194,12 +194,32 @@ def test_snapshots_and_states_continue_the_game(game_id: str) -> None:
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("positions", [3, 3]), ("goals", [0, 5]), ("arrived", [2, -1]), ("step", 99), ("rows", ["."]), ("reached", [1])],
+    [
+        ("positions", [3, 3]),
+        ("goals", [0, 5]),
+        ("goals", [3, 3]),
+        ("arrived", [2, -1]),
+        ("step", 99),
+        ("rows", ["."]),
+        ("reached", [1]),
+        ("reached", [1, 0]),
+        ("is_talking", True),
+        ("heard", [["player_1 says: hello"], []]),
+    ],
 )
 def test_damaged_states_are_refused(key: str, value: Any) -> None:
     table = game(BAY)
     with pytest.raises(ValueError):
         table.game.load({**table.game.state(), key: value})
+
+
+def test_more_goals_reached_than_steps_taken_are_refused() -> None:
+    table = started(PathFinding(on_target="restart", radius=1), 1)
+    state = table.game.state()
+    blind = ["?" * len(each) for each in state["known"]]
+    for wrong in ({"reached": [10**400, 0, 0, 0]}, {"known": blind}):
+        with pytest.raises(ValueError, match="reached|not known"):
+            table.game.load({**state, **wrong})
 
 
 def test_random_grids_differ_and_equal_seeds_agree() -> None:

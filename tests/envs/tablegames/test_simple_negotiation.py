@@ -230,6 +230,7 @@ def test_other_hidden_goods_fit_what_the_seat_has_shown() -> None:
         {"offer": [[11, 0], [0, 1]]},
         {"offer": [[-1, 0], [0, 1]]},
         {"offer": [[1, 0]]},
+        {"offer": [[1, 0], [0, 10**400]]},
         {"is_over": True},
         {"is_over": 0},
         {"earned": [1.0, -1.0]},
