@@ -123,7 +123,7 @@ def main(argv: Sequence[str]) -> int:
         return 0
     console.print(_curve(found["curve"]))
     for number, text in enumerate(found["experiences"], 1):
-        console.print(f"{number}. {text}", markup=False, emoji=False, soft_wrap=True)
+        console.print(f"{number}. {text}", markup=False, soft_wrap=True)
     if not any(point["groups"].get("compared") for point in found["curve"]):
         console.print("in no group did returns differ, so there was nothing to compare: try easier tasks.")
     console.print(f"written to {arguments.out / EXPERIENCES}", markup=False, soft_wrap=True)

@@ -88,6 +88,15 @@ def test_what_is_printed_on_a_console_is_harmless() -> None:
     assert "owned" in text and "\\x1b[2J" in text and is_harmless(text)
 
 
+def test_codes_of_emojis_are_printed_as_they_are() -> None:
+    stream = io.StringIO()
+    console = Console(file=stream, width=200)
+    table = Table()
+    table.add_row("mine.py:Three: 3")
+    console.print("mine.py:Three: 2", table, markup=False)
+    assert "mine.py:Three: 2" in stream.getvalue() and "mine.py:Three: 3" in stream.getvalue()
+
+
 def test_every_console_is_the_one_that_prints_harmlessly() -> None:
     own = {
         file

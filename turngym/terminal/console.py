@@ -11,7 +11,13 @@ from turngym.text import printable
 
 
 class Console(rich.console.Console):
-    """Prints texts with control characters as escapes, those in cells of tables too; lines and tabs stay."""
+    """Prints texts with control characters as escapes, those in cells of tables too; lines and tabs stay.
+
+    Codes of emojis, such as the last part of ``game.py:Star:``, are printed as they are.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"emoji": False, **options})
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Return a text with its markup, and without what a terminal would obey."""
