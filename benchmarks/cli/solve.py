@@ -74,6 +74,8 @@ def main(argv: Sequence[str]) -> int:
         )
     if arguments.out is not None and arguments.out.exists():
         raise ConfigError(f"{arguments.out} exists already: pass another file as --out.")
+    if arguments.out is not None:
+        arguments.out.parent.mkdir(parents=True, exist_ok=True)
     with closing_quietly(make_game(arguments.game, **key_values(arguments.option, "--option"))) as game:
         tree = game_tree(game)
     solver, done, stops = _solver(arguments, tree), 0, list[bool]()

@@ -91,6 +91,12 @@ def test_wrong_arguments_are_refused(arguments: list[str], message: str) -> None
         main([KUHN, *arguments])
 
 
+def test_a_file_that_cannot_be_written_is_found_out_before_solving(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(FileExistsError):
+        main([KUHN, "--iterations", str(10**12), "--out", str(tmp_path / "file" / "policy.json")])
+
+
 def test_a_file_is_never_overwritten(tmp_path: Path) -> None:
     (tmp_path / "policy.json").write_text("mine")
     with pytest.raises(ConfigError, match="exists already"):
