@@ -301,7 +301,9 @@ class SimpleNegotiation(TwoSeats):
         if any(has < 0 or shown > first for each in seats for has, shown, first in each):
             raise ValueError(f"traded {self._traded} and shown {self._shown}")
         if self._offer is not None and not (
-            self._turn and 0 <= min(offered) <= max(offered) < _MOST_WANTED and covers(self._has(1 - self._turn % 2), self._offer.gives)
+            self._turn
+            and 0 <= min(offered) <= max(offered) < _MOST_WANTED
+            and covers(self._has(1 - self._turn % 2), self._offer.gives)
         ):
             raise ValueError(f"the offer {self._offer}")
         is_last = self._turn == self.turns or bool(self.forfeited)

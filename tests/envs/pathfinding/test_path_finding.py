@@ -218,7 +218,7 @@ def test_more_goals_reached_than_steps_taken_are_refused() -> None:
     state = table.game.state()
     blind = ["?" * len(each) for each in state["known"]]
     for wrong in ({"reached": [10**400, 0, 0, 0]}, {"known": blind}):
-        with pytest.raises(ValueError, match="reached|not known"):
+        with pytest.raises(ValueError, match=r"reached|not known"):
             table.game.load({**state, **wrong})
 
 
