@@ -33,12 +33,8 @@ def game_results(arena: Arena, records: Records) -> dict[str, dict[str, Any]]:
     for name, mine in records.items():
         content = arena.plan_of(name).content()
         compared = [one for record in mine for one in comparisons(record, content["sides"] == "alike")]
-        found[name] = results(content, mine, anchor=_anchor(compared))
+        found[name] = results(content, mine, anchor=usual_anchor(compared))
     return found
-
-
-def _anchor(compared: Iterable[Comparison]) -> str:
-    return usual_anchor({name for one in compared for name, _ in (*one.first, *one.second)})
 
 
 def arena_results(arena: Arena, records: Records, games: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -50,7 +46,7 @@ def arena_results(arena: Arena, records: Records, games: Mapping[str, Mapping[st
         games: What that returned.
     """
     compared = joint_comparisons(records)
-    ratings = rate(compared, anchor=_anchor(compared), prior=PRIOR) if compared else None
+    ratings = rate(compared, anchor=usual_anchor(compared), prior=PRIOR) if compared else None
     return {
         "format": _FORMAT,
         "seed": arena.seed,

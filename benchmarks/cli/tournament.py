@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from turngym.benchmarks.cli.options.config_file import options_kept
 from turngym.benchmarks.cli.options.parsing import Pairs, key_values, parse
 from turngym.benchmarks.cli.options.trained_models import tell
 from turngym.benchmarks.pages.tournament import write_tournament_page
+from turngym.benchmarks.statistics.ratings import SMALLEST_PRIOR
 from turngym.benchmarks.tournaments.plan import TournamentPlan
 from turngym.benchmarks.tournaments.results import PRIOR
 from turngym.benchmarks.tournaments.run import play_tournament
@@ -98,8 +100,8 @@ def main(argv: Sequence[str]) -> int:
     arguments = parse(Arguments, argv, "tournament")
     plan = plan_of(arguments)
     anchor, elo = anchor_of(arguments.anchor)
-    if not arguments.prior > 0:
-        raise ConfigError(f"--prior must be above 0, got {arguments.prior}.")
+    if not SMALLEST_PRIOR <= arguments.prior < math.inf:
+        raise ConfigError(f"--prior must be finite and at least {SMALLEST_PRIOR:g}, got {arguments.prior}.")
     if arguments.tables < 1:
         raise ConfigError(f"--tables must be at least 1, got {arguments.tables}.")
     if arguments.resume and arguments.out is None:

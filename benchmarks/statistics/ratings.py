@@ -25,6 +25,8 @@ from turngym.errors import ConfigError, UnknownName, nearest
 from turngym.seeding import stream
 
 ELO_PER_LOG = 400 / math.log(10)
+SMALLEST_PRIOR = 1e-6
+"""With less, rounding leaves the likelihood of resamples without a maximum."""
 
 
 @dataclass(frozen=True)
@@ -75,17 +77,17 @@ def rate(
         comparisons: The results, in any order.
         anchor: The player whose strength is 0 on every side that it played; on other sides, and for ``""``, the mean
             of the entrants is 0.
-        prior: As for :func:`strengths`, above 0: a resample may lack somebody's only loss.
+        prior: As for :func:`strengths`, at least 1e-6: a resample may lack somebody's only loss.
         resamples: Number.
         seed: Seed of the resampling.
 
     Raises:
         UnknownName: The anchor has played no game.
-        ConfigError: There are no comparisons, or the prior is not above 0.
+        ConfigError: There are no comparisons, or the prior is out of range.
     """
     comparisons = list(comparisons)
-    if not 0 < prior < math.inf:
-        raise ConfigError(f"intervals need a finite prior above 0, got {prior}: pass a small one, such as 0.1.")
+    if not SMALLEST_PRIOR <= prior < math.inf:
+        raise ConfigError(f"intervals need a finite prior of at least {SMALLEST_PRIOR:g}, got {prior}: pass 0.1 or 1.")
     tally = tally_of(comparisons)
     known = {player for player, _ in tally.entrants}
     if anchor and anchor not in known:

@@ -26,9 +26,9 @@ ANCHOR_ELO, PRIOR = 0.0, 1.0
 """Elo of the anchor, and drawn games that every entrant is taken to have played, unless chosen otherwise."""
 
 
-def usual_anchor(players: Iterable[str]) -> str:
+def usual_anchor(compared: Iterable[Comparison]) -> str:
     """Return the player whose rating is fixed unless another one is chosen; empty for the mean of all."""
-    return "random" if "random" in players else ""
+    return "random" if any(name == "random" for one in compared for name, _ in (*one.first, *one.second)) else ""
 
 
 def results(

@@ -22,7 +22,7 @@ from turngym.arithmetic import as_float, is_finite
 from turngym.benchmarks.tournaments.folder import TournamentFolder
 from turngym.benchmarks.tournaments.pairings import Match, teams_of
 from turngym.benchmarks.tournaments.plan import TournamentPlan
-from turngym.benchmarks.tournaments.results import ANCHOR_ELO, PRIOR, results, usual_anchor
+from turngym.benchmarks.tournaments.results import ANCHOR_ELO, PRIOR, comparisons, results, usual_anchor
 from turngym.benchmarks.tournaments.seats import RULES, LiveGame, Roster
 from turngym.envs.multiagent.table import Table
 from turngym.envs.vector.slots.boundary import close_quietly, closing_quietly
@@ -52,7 +52,7 @@ def play_tournament(
         resume: Continue with the tournament in that folder. It may have fewer blocks than the plan, or not have
             started.
         tables: Number of parallel games.
-        anchor: Player whose strength is fixed: ``random`` if it plays, unless given.
+        anchor: Player whose strength is fixed: ``random`` if it meets others, unless given.
         anchor_elo: Its Elo.
         prior: Weight of the prior of the ratings; see :func:`turngym.benchmarks.statistics.bradley_terry.strengths`.
         on_game: Called after every game with the number of games that are over, and that of all.
@@ -68,7 +68,6 @@ def play_tournament(
     if tables < 1:
         raise ConfigError(f"a tournament needs one table at least, got {tables}.")
     plan = plan.settled()
-    anchor = anchor or usual_anchor(plan.players)
     if anchor and anchor not in plan.players:
         raise UnknownName(f"no player named {anchor!r} to anchor the ratings at. {nearest(anchor, plan.players)}")
     if not is_finite(anchor_elo):
@@ -86,6 +85,8 @@ def play_tournament(
                 if on_game is not None:
                     on_game(len(done), len(matches))
             records = [done[match.key] for match in matches]
+            compared = [one for record in records for one in comparisons(record, plan.sides == "alike")]
+            anchor = anchor or usual_anchor(compared)
             found = results(content, records, anchor=anchor, anchor_elo=anchor_elo, prior=prior)
             store.finish(records, found)
         finally:

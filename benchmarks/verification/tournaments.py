@@ -15,7 +15,7 @@ from turngym.benchmarks.arena.plan import PAIRING as ARENA
 from turngym.benchmarks.evaluation.rulesets import game_ruleset_hash
 from turngym.benchmarks.tournaments.pairings import Match, schedule
 from turngym.benchmarks.tournaments.plan import TournamentPlan
-from turngym.benchmarks.tournaments.results import ANCHOR_ELO, PRIOR, results, usual_anchor
+from turngym.benchmarks.tournaments.results import ANCHOR_ELO, PRIOR, comparisons, results, usual_anchor
 from turngym.benchmarks.tournaments.submission import PlayedTournament
 from turngym.benchmarks.verification.findings import Finding, is_same
 from turngym.envs.multiagent.hosted import begin_game
@@ -132,7 +132,9 @@ def result_findings(tournament: PlayedTournament) -> Iterator[Finding]:
 def chosen_scale(tournament: PlayedTournament) -> Iterator[tuple[str, str]]:
     """Yield the settings of the ratings that follow from no game and are not the usual ones, each with the reason."""
     ratings = tournament.results["ratings"]
-    usual = {"anchor": usual_anchor(tournament.plan["players"]) or None, "anchor_elo": ANCHOR_ELO, "prior": PRIOR}
+    is_alike = tournament.plan["sides"] == "alike"
+    compared = [one for game in tournament.games for one in comparisons(game, is_alike)]
+    usual = {"anchor": usual_anchor(compared) or None, "anchor_elo": ANCHOR_ELO, "prior": PRIOR}
     for name, value in usual.items():
         if ratings and ratings[name] != value:
             yield name, f"its author chose {str(ratings[name])[:_SHOWN]} for the ratings, where {value} is usual"

@@ -173,7 +173,7 @@ def test_names_and_anchors_are_read() -> None:
         ([KUHN, "--blocks", "0"], "--blocks must be at least 1, got 0."),
         ([KUHN, "--retries", "-1"], "--retries must be at least 0, got -1."),
         ([KUHN, "--tables", "0"], "--tables must be at least 1, got 0."),
-        ([KUHN, "--prior", "0"], "--prior must be above 0, got 0.0."),
+        ([KUHN, "--prior", "0"], "--prior must be finite and at least 1e-06, got 0.0."),
         ([KUHN, "--pairing", "mixd"], "no pairing named 'mixd'. Did you mean 'mixed'?"),
         ([KUHN, "--sides", "apat"], "no treatment of sides named 'apat'. Did you mean 'apart'?"),
         ([KUHN, "--anchor", "rand"], "no player named 'rand' to anchor the ratings at. Did you mean 'random'?"),

@@ -214,8 +214,10 @@ def test_wrong_settings_are_explained() -> None:
         rate([duel(("random", ""), A, 1.0)], anchor="randm")
     with pytest.raises(ConfigError, match="at least one game, got none"):
         rate([])
-    with pytest.raises(ConfigError, match="intervals need a finite prior above 0, got 0"):
-        rate([duel(A, B, 1.0)], prior=0)
+    for prior in (0, 1e-20, float("inf")):
+        with pytest.raises(ConfigError, match=f"intervals need a finite prior of at least 1e-06, got {prior}"):
+            rate([duel(A, B, 1.0)], prior=prior)
+    assert rate([duel(A, B, 1.0)] * 50, prior=1e-6).players["a"].value > 0
     with pytest.raises(ConfigError, match="prior must be at least 0 and finite, got -1"):
         strengths([duel(A, B, 1.0)], prior=-1)
     with pytest.raises(ConfigError, match=r"points in \[0, 1\] and a finite weight above 0, got 1\.5 and 1"):

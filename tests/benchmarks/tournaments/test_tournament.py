@@ -148,6 +148,13 @@ def test_auto_looks_at_the_game() -> None:
     assert plan("random", "ace", pairing="mixed").settled().pairing == "mixed"
 
 
+def test_a_random_player_that_was_drawn_for_no_game_anchors_nothing() -> None:
+    tournament = plan("random", "first_legal", "equilibrium", game="turngym/KuhnPoker-v0", pairing="mixed", blocks=1)
+    found, records = play_tournament(tournament)
+    assert {name for each in records for name in each["seat_map"].values()} == {"first_legal", "equilibrium"}
+    assert found["ratings"]["anchor"] is None and "random" not in found["ratings"]["players"]
+
+
 def test_a_player_that_cannot_lose_is_rated_above_one_that_cannot_win() -> None:
     found, _ = play_tournament(
         plan("random", "minimax", game="turngym/TicTacToe-v0", blocks=15), anchor="random", anchor_elo=1000

@@ -163,5 +163,5 @@ def test_weights_and_priors_are_finite() -> None:
     for prior in (math.inf, math.nan):
         with pytest.raises(ConfigError, match="finite"):
             strengths([Comparison(one, two, 1.0)], prior=prior)
-        with pytest.raises(ConfigError, match="finite prior above 0"):
+        with pytest.raises(ConfigError, match="finite prior of at least"):
             rate([Comparison(one, two, 1.0)], prior=prior)
