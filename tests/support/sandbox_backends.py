@@ -19,6 +19,8 @@ import pytest
 from turngym.envs.tools.sandbox import Limits, Sandbox, make_sandbox
 
 IMAGE = "turngym-sandbox"
+SHARED = "runsc-shared"
+"""Name of gVisor with files that the engine sees."""
 LIMITS = Limits(wall_seconds=10.0, memory_mib=256, processes=16, scratch_mib=8, file_mib=4)
 """What attacks may use."""
 BACKENDS = [
@@ -108,8 +110,12 @@ def engine() -> Iterator[str]:
         command = ["dockerd", "--storage-driver=overlay2", "--iptables=false", "--bridge=none", "-H", url]
         command += [f"--data-root={folder}/data", f"--exec-root={folder}/exec", "-p", f"{folder}/pid"]
         if runsc := shutil.which("runsc"):  # these arguments let it run within containers too
-            runtime = {"path": runsc, "runtimeArgs": ["--ignore-cgroups", "--network=none", "--platform=ptrace"]}
-            Path(folder, "daemon.json").write_text(json.dumps({"runtimes": {"runsc": runtime}}), "utf8")
+            words = ["--ignore-cgroups", "--network=none", "--platform=ptrace"]
+            shared = [*words, "--overlay2=none", "--file-access=shared"]
+            runtimes = {
+                name: {"path": runsc, "runtimeArgs": each} for name, each in (("runsc", words), (SHARED, shared))
+            }
+            Path(folder, "daemon.json").write_text(json.dumps({"runtimes": runtimes}), "utf8")
             command += [f"--config-file={folder}/daemon.json"]
         process = subprocess.Popen(command, stdout=log, stderr=log)
         try:

@@ -22,7 +22,7 @@ from turngym.envs.tools.harbor.settings import BoxSettings
 from turngym.envs.tools.sandbox.docker import LABEL, engine
 from turngym.envs.tools.sandbox.owners import mark
 from turngym.envs.tools.sandbox.seccomp import docker_profile
-from turngym.errors import MissingExtra, SnapshotUnsupported
+from turngym.errors import ConfigError, MissingExtra, SnapshotUnsupported
 
 _FEATURE = "turngym/Harbor-v0 with Docker"
 _IMAGES = "turngym-harbor"
@@ -33,6 +33,9 @@ _DRAIN_SECONDS = 0.5  # without output after the end of a command
 _HEADER = struct.Struct(">BxxxL")
 _KINDS = {"file": tarfile.REGTYPE, "folder": tarfile.DIRTYPE, "link": tarfile.SYMTYPE}
 _PREPARED = ("/tests", "/logs/agent", "/logs/verifier", "/logs/artifacts")
+_INSIDE, _FOLDER = "/logs/artifacts/.inside", "/logs/artifacts/.outside"
+_sharing: set[str] = set()
+"""Runtimes whose containers share their files with the engine, as one of them has shown."""
 
 
 @cache
@@ -102,6 +105,7 @@ class DockerBox(Box):
 
     Raises:
         BoxError: It does not start.
+        ConfigError: The runtime keeps files of containers from the engine.
     """
 
     def __init__(
@@ -138,7 +142,26 @@ class DockerBox(Box):
             raise BoxError(f"the container does not start: {str(error)[:300]}.") from error
         folders = {folder.lstrip("/"): Entry("folder", 0o777) for folder in (*_PREPARED, self.workdir)}
         self._extract((name, entry, 0) for name, entry in folders.items() if name)
+        self._require_shared_files(runtime)
         self._shell = self._find_shell()
+
+    def _require_shared_files(self, runtime: str) -> None:
+        """Raise unless the engine and processes in the container see the same files, which gVisor may keep apart."""
+        if runtime in _sharing:
+            return
+        tries = f"mkdir {_FOLDER}; ls {_FOLDER}; rm -r {_FOLDER}; touch {_INSIDE}"
+        self._executed(["/bin/sh", "-c", tries], self.env, 60, "0")
+        self._extract([(_FOLDER, Entry("folder", 0o755), 0), (f"{_FOLDER}/file", Entry("file", 0o644), 0)])
+        found = self._executed(["/bin/sh", "-c", f"cat {_FOLDER}/file"], self.env, 60, "0")
+        if found.code or not self._exists(_INSIDE):
+            self.close()
+            raise ConfigError(
+                f"the runtime {runtime or 'of the engine'} keeps a container's files from the engine, so that no task "
+                'can be judged: add "--overlay2=none" and "--file-access=shared" to its runtimeArgs in '
+                "/etc/docker/daemon.json, and restart the engine."
+            )
+        self._executed(["/bin/sh", "-c", f"rm -r {_INSIDE} {_FOLDER}"], self.env, 60, "0")
+        _sharing.add(runtime)
 
     def _find_shell(self) -> str:
         for shell in ("/bin/bash", "/usr/bin/bash"):

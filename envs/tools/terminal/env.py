@@ -49,7 +49,8 @@ class Terminal(ShellEnv[Mapping[str, Task]]):
     where each change that was not asked for counts as one more that is not.
 
     Commands run in Bubblewrap on the programs of this machine. Snapshots hold all files, so that a restored episode
-    continues equally but for the clock, numbers of processes and hard links.
+    continues equally but for the clock, numbers of processes and hard links. In Docker or gVisor the tasks are played
+    as Harbor folders, which ``turngym export-tasks`` writes.
     """
 
     class Options(ShellEnv.Options):

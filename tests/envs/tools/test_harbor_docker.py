@@ -1,5 +1,6 @@
 """Harbor tasks whose Dockerfile needs Docker: built once, played, verified, forged; skipped where no engine runs."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -7,13 +8,15 @@ from typing import Any
 import gymnasium
 import harbor_folders as folders
 import pytest
-from sandbox_backends import IMAGE, engine_url
+from sandbox_backends import IMAGE, SHARED, engine_url
 
+from turngym.__main__ import main
 from turngym.envs.tools.harbor import Harbor, docker_box
 from turngym.envs.tools.harbor.box import BoxError
-from turngym.errors import MissingExtra, SnapshotUnsupported
+from turngym.errors import ConfigError, MissingExtra, SnapshotUnsupported
 
 pytestmark = pytest.mark.integration
+GVISOR = pytest.mark.skipif(shutil.which("runsc") is None, reason="runsc (gVisor) is not installed")
 SUBMIT = "<submit></submit>"
 DOCKERFILE = f"FROM {IMAGE}\nWORKDIR /app\nCOPY data.txt /app/\nRUN cp data.txt built.txt\nENV WORD=hello\n"
 Maker = Callable[..., Harbor]
@@ -60,6 +63,39 @@ def test_doing_nothing_gives_nothing_and_the_solution_all(name: str, made: Maker
             total += reward
         totals.append(total)
     assert totals == [0.0, 1.0]
+    assert containers() == 0
+
+
+@pytest.mark.parametrize(
+    "runtime",
+    ["", pytest.param(SHARED, marks=GVISOR)],
+)
+def test_a_task_of_the_terminal_is_judged_in_a_container(runtime: str, made: Maker, tmp_path: Path) -> None:
+    """As in its environment, on an image of the tests with fewer programs than the one that the task names."""
+    docker_box.client().images.get(IMAGE).tag("buildpack-deps", "bookworm")
+    words = ["--option", "family=table", "--tasks", "1", "--out", str(tmp_path / "exported")]
+    assert main(["export-tasks", "turngym/Terminal-v0", *words]) == 0
+    (place,) = (tmp_path / "exported").iterdir()
+    env = gymnasium.make("turngym/Harbor-v0", path=str(place), sandbox="docker", runtime=runtime)
+    for wanted, extra in ((0.0, None), (1.0, ""), (0.0, bash("echo more > /app/more.txt"))):
+        env.reset(seed=0)
+        if extra is not None:
+            env.step(env.get_wrapper_attr("expert_action")())
+        if extra:
+            env.step(extra)
+        _, reward, terminated, _, info = env.step(SUBMIT)
+        assert (reward, terminated, info["fault"]) == (wanted, True, ""), info
+    env.close()
+    assert containers() == 0
+
+
+@GVISOR
+def test_a_runtime_that_keeps_files_to_itself_is_refused(made: Maker) -> None:
+    env = made(folders.task(), runtime="runsc")
+    for _ in range(2):
+        env.reset(seed=0)
+        with pytest.raises(ConfigError, match="--overlay2=none"):
+            env.step(bash("ls"))
     assert containers() == 0
 
 
