@@ -82,6 +82,7 @@ VARIANTS: dict[str, tuple[str, dict[str, dict[str, object]]]] = {
     "dmpo": ("grpo+dmpo", {}),
     "dpo ipo of means": ("dpo", {"dpo": {"loss": "ipo", "normalisation": "trajectory", "pairs": "extremes"}}),
     "dpo apo_zero": ("dpo", {"dpo": {"loss": "apo_zero"}}),
+    "kto": ("kto", {"kto": {"threshold": 0.5}}),
     "gbpo": ("gbpo", {"gbpo": {"clip_high": 0.28}}),  # no target is 1
     "seed_grpo by mean": ("seed_grpo", {"seed_grpo": {"likelihood": "mean", "shape": "exponential", "alpha": 0.5}}),
     "trpa": ("trpa", {"trpa": {"threshold": 0.5}}),

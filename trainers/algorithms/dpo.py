@@ -170,6 +170,32 @@ def wins_of(returns: Tensor, groups: Tensor, pairs: Pairs) -> Tensor:
     return wins if pairs == "all" else wins & (returns == best)[:, None] & (returns == worst)
 
 
+def episode_likelihoods(table: TurnTable, normalisation: Normalisation, reference: bool) -> tuple[Tensor, Tensor]:
+    """Return [episodes] the log-likelihood of each, float64, and which episodes have a token in the loss.
+
+    Args:
+        table: The batch.
+        normalisation: ``trajectory`` for means over tokens, else sums.
+        reference: Whether they are relative to the reference policy.
+
+    Raises:
+        ConfigError: The table has no log-probabilities of a reference policy.
+    """
+    logprob = table.token_old_logprob
+    if reference:
+        if table.token_reference_logprob is None:
+            raise ConfigError("the turn table has no 'token_reference_logprob': fill it with those of a reference.")
+        logprob = logprob - table.token_reference_logprob
+    counted = torch.ones_like(logprob)
+    if len(table.masked):
+        counted = counted.masked_fill(table.masked[table.token_turn], 0.0)
+    tokens = table.token_sum(counted)
+    likelihoods = table.token_sum((logprob * counted).double())
+    if normalisation == "trajectory":
+        likelihoods = likelihoods / tokens.clamp_min(1)
+    return likelihoods, torch.nonzero(tokens).flatten()
+
+
 @ALGORITHMS.register("dpo")
 class DPO(OutcomeMethod[DPOConfig]):
     """Direct preference optimisation between the episodes of a group."""
@@ -188,19 +214,8 @@ class DPO(OutcomeMethod[DPOConfig]):
         Raises:
             ConfigError: The table has no log-probabilities of a reference policy.
         """
-        config, logprob = self.config, table.token_old_logprob
-        if config.reference:
-            if table.token_reference_logprob is None:
-                raise ConfigError("the turn table has no 'token_reference_logprob': fill it with those of a reference.")
-            logprob = logprob - table.token_reference_logprob
-        counted = torch.ones_like(logprob)
-        if len(table.masked):
-            counted = counted.masked_fill(table.masked[table.token_turn], 0.0)
-        tokens = table.token_sum(counted)
-        likelihoods = table.token_sum((logprob * counted).double())
-        if config.normalisation == "trajectory":
-            likelihoods = likelihoods / tokens.clamp_min(1)
-        heard = torch.nonzero(tokens).flatten()  # an episode without a token in the loss is in no pair
+        config = self.config
+        likelihoods, heard = episode_likelihoods(table, config.normalisation, config.reference)
         wins = wins_of(table.episode_return()[heard], table.episode_group[heard], config.pairs)
         found = preferences(likelihoods[heard], wins, config)
         slopes = torch.zeros_like(likelihoods)

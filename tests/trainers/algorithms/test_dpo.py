@@ -1,4 +1,4 @@
-"""DPO and its relatives: losses and gradients of a worked pair, and which episodes are compared."""
+"""DPO, KTO and their relatives: losses and gradients of worked episodes, and which episodes are compared."""
 
 import math
 from collections.abc import Mapping
@@ -35,6 +35,14 @@ def pair_table(reference: bool = True) -> TurnTable:
     table = turn_table([said(u, n, r) for (u, _, n), r in zip(PAIR, (1.0, 0.0), strict=True)])
     gaps = torch.cat([torch.full((n,), v / n, dtype=torch.float64) for _, v, n in PAIR])
     return replace(table, token_reference_logprob=gaps.to(table.token_logprob)) if reference else table
+
+
+def gradient_close(
+    table: TurnTable, credit: Credit, normalisation: str, loss: torch.Tensor, free: torch.Tensor
+) -> None:
+    """The gradient of the policy loss, sum of weight x advantage x log-probability, is that of another loss."""
+    (expected,) = torch.autograd.grad(loss, free)
+    close(-loss_weights(table, normalisation) * credit.advantages.double(), expected.tolist(), 1e-6)
 
 
 def credit_of(table: TurnTable, **options: Any) -> Credit:
@@ -90,8 +98,7 @@ def test_losses_and_gradients_of_a_pair_are_those_of_the_papers(options: Mapping
         "bco": -log_of(up) - log_of(-down),
     }[config.loss]
     assert float(whole.detach()) == pytest.approx(loss, abs=1e-5)
-    (expected,) = torch.autograd.grad(whole, free)
-    close(-loss_weights(table, config.normalisation) * credit.advantages.double(), expected.tolist(), 1e-6)
+    gradient_close(table, credit, config.normalisation, whole, free)
 
 
 def test_the_first_update_of_inpo_is_that_of_ipo() -> None:
@@ -172,3 +179,32 @@ def test_it_asks_for_a_reference_only_where_it_reads_one() -> None:
     with pytest.raises(ConfigError, match="no 'token_reference_logprob'"):
         credit_of(pair_table(reference=False))
     assert credit_of(pair_table(reference=False), reference=False).metrics["dpo_pairs"] == 1
+
+
+@pytest.mark.parametrize("normalisation", ["trajectory_sum", "trajectory"])
+def test_kto_values_each_episode_from_the_mean_distance_to_the_reference(normalisation: str) -> None:
+    table, weights = pair_table(), {"beta": 0.5, "desirable": 0.7, "undesirable": 1.0}
+    algorithm = build("kto", {"kto": {"normalisation": normalisation, **weights}})
+    credit = algorithm.credit(table)
+    free = table.token_logprob.double().requires_grad_()
+    found = table.token_sum(free - table.token_reference_logprob.double())  # type: ignore[union-attr]
+    if normalisation == "trajectory":
+        found = found / torch.tensor([8.0, 6.0])
+    anchor = found.mean().detach().clamp_min(0)
+    loss = 0.7 * (1 - (0.5 * (found[0] - anchor)).sigmoid()) + 1 - (0.5 * (anchor - found[1])).sigmoid()
+    gradient_close(table, credit, normalisation, loss / 2, free)
+    assert credit.metrics["kto_loss"] == pytest.approx(float(loss.detach()) / 2, abs=1e-6)
+    assert credit.metrics["kto_anchor"] == pytest.approx(float(anchor), abs=1e-6)
+    assert credit.metrics["kto_desirable"] == 0.5
+
+
+def test_kto_counts_from_zero_where_the_reference_is_likelier_and_charges_invalid_actions() -> None:
+    table = turn_table([said(-4, 4, 1.0), said(-8, 4, 0.5)])
+    table = replace(table, token_reference_logprob=torch.zeros_like(table.token_logprob))
+    table.is_valid[0] = False
+    credit = build("kto", {"kto": {"beta": 1e-6, "invalid_penalty": 0.5}}).credit(table)
+    assert credit.metrics["kto_anchor"] == 0
+    close(credit.advantages, [2.5e-7 - 0.5] * 2 + [2.5e-7] * 2 + [-2.5e-7] * 4, 1e-9)
+    masked = torch.ones(table.num_turns, dtype=torch.bool)
+    nothing = build("kto").credit(replace(table, masked=masked))
+    assert nothing.metrics["kto_loss"] == nothing.metrics["kto_desirable"] == float(nothing.advantages.sum()) == 0

@@ -225,6 +225,16 @@ CASES: dict[str, Case] = {
         objective=_TO_TEACHER,
     ),
     "kl_cov": Case("unbiased", base="rloo", note=_FIRST),
+    "kto": Case(
+        "biased",
+        (
+            Step(
+                "returns count as desirable or not, and episodes that moved far weigh less",
+                {"beta": 1e-13},
+                rules=("is_binary",),
+            ),
+        ),
+    ),
     "lite_ppo": Case("vanishing", (Step("division by the batch's standard deviation", rules=("is_binary",)), LENGTH)),
     "m_grpo": Case("biased", (SCALED, LENGTH)),
     "m2po": Case("unbiased", base="rloo", note=_CORRECTION),
