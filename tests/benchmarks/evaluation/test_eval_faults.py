@@ -35,6 +35,10 @@ class Cracked(Counter):
             raise SystemExit(3)
         if self.crack == "nan" and is_odd:
             return result[0], float("nan"), *result[2:]
+        if self.crack == "paid":
+            if self.turn > 1:
+                raise RuntimeError("after a reward")
+            return result[0], 1.0, *result[2:]
         if self.crack == "raise":
             raise RuntimeError(f"at {id(self)}")
         return result
@@ -63,6 +67,13 @@ def test_a_fault_is_counted_and_the_other_episodes_are_played(tmp_path: Path, cr
     assert len(rows) == 12 and 0 < len(broken) <= 12
     assert all(row["fault"].startswith("exception: ") and row["success"] == 0 for row in broken)
     assert (len(broken) == 12) == (crack == "raise")
+
+
+def test_rewards_before_a_fault_do_not_count(tmp_path: Path) -> None:
+    run("paid", tmp_path / "out")
+    rows = [json.loads(line) for line in (tmp_path / "out" / "episodes.jsonl").read_text().splitlines()]
+    broken = [row for row in rows if row["status"] == "env_error"]
+    assert broken and all(row["length"] == 2 and row["returns"] == row["score"] == 0.0 for row in broken)
 
 
 @pytest.mark.parametrize(("crack", "words"), [("make", "cannot be made: SystemExit: 7"), ("reset", "no world")])

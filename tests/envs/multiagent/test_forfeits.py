@@ -65,6 +65,22 @@ def test_a_forfeit_pays_no_more_than_the_worst_legal_end() -> None:
                 assert forfeited <= table.returns[seat] + 1e-9
 
 
+@pytest.mark.parametrize("name", ["PublicGoods", "BeautyContest"])
+def test_the_others_earn_what_the_default_action_brings_them(name: str) -> None:
+    without, default = (Table(make_game(f"turngym/{name}-v0")) for _ in range(2))
+    for table in (without, default):
+        begin_game(table, 0)
+    without.expire(0)
+    default.answer(0, default.game.default(0))
+    draws = [stream("others", name) for _ in range(2)]
+    while len(without.pending) > 1:
+        answer_legally(without, draws[0])
+        answer_legally(default, draws[1])
+    answer_legally(default, draws[1])
+    rewards = without.answer(without.pending[0], default.actions[-1][1]).rewards
+    assert rewards == (-1.0, *default.returns[1:]) and any(rewards[1:])
+
+
 def answer_legally(table: Table, draw: Any) -> None:
     if table.pending:
         seat = table.pending[0]
