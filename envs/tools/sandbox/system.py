@@ -139,7 +139,9 @@ def _is_standard(path: Path, modules: frozenset[str]) -> bool:
 
 _T = TypeVar("_T")
 _STARTS = 4
-_GONE = ("bwrap: Can't mkdir", "bwrap: Can't find source path", "bwrap: Can't create file at")
+_STEPS = ("mkdir", "find source path", "create file at", "bind mount", "mount tmpfs on", "remount readonly on")
+_GONE = tuple(f"bwrap: Can't {step}" for step in _STEPS)
+"""Starts of bwrap's messages about a path that is gone by one of its steps."""
 
 
 def started(start: Callable[[], _T], error: type[Exception]) -> _T:

@@ -18,7 +18,7 @@ from turngym.envs.tools.sandbox import Sandbox, make_sandbox
 from turngym.envs.tools.sandbox.bubblewrap import Bubblewrap
 from turngym.envs.tools.sandbox.host import ProcessSession, SandboxError
 from turngym.envs.tools.sandbox.launcher import Launch
-from turngym.envs.tools.sandbox.system import view
+from turngym.envs.tools.sandbox.system import started, view
 from turngym.errors import MissingExtra
 
 pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
@@ -79,6 +79,18 @@ def test_packages_uninstalled_while_a_sandbox_starts_do_no_harm(uninstalled: int
     session = ProcessSession(launch, sandbox.limits)
     assert session.run("print(1)").stdout == "1\n" and starts == uninstalled + 1
     session.close()
+
+
+@pytest.mark.parametrize("step", ["bind mount /oldroot/dev/null on /x", "mount tmpfs on /x", "remount readonly on /x"])
+def test_a_package_uninstalled_between_two_steps_of_bubblewrap_does_no_harm(step: str) -> None:
+    told = [f"the sandbox does not start: bwrap: Can't {step}: No such file or directory."]
+
+    def start() -> str:
+        if told:
+            raise SandboxError(told.pop())
+        return "started"
+
+    assert started(start, SandboxError) == "started"
 
 
 def test_only_the_interpreter_and_its_libraries_are_there(sandbox: Sandbox) -> None:
