@@ -64,7 +64,7 @@ def values_of(likelihoods: Tensor, is_desirable: Tensor, config: KTOConfig) -> V
 
     >>> found = values_of(torch.tensor([1.0, -0.5]), torch.tensor([True, False]), KTOConfig())
     >>> found.loss, found.slopes
-    (tensor(0.4814), tensor([-0.0125,  0.0125]))
+    (tensor(0.4813), tensor([-0.0125,  0.0125]))
     """
     anchor = likelihoods.mean().clamp_min(0) if len(likelihoods) else likelihoods.new_zeros(())
     sign = torch.where(is_desirable, 1.0, -1.0).to(likelihoods)
