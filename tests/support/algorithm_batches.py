@@ -81,6 +81,7 @@ VARIANTS: dict[str, tuple[str, dict[str, dict[str, object]]]] = {
     "iw_opd by turn": ("iw_opd", {"iw_opd": {"unit": "turn", "normalisation": "nested"}}),
     "dmpo": ("grpo+dmpo", {}),
     "dpo ipo of means": ("dpo", {"dpo": {"loss": "ipo", "normalisation": "trajectory", "pairs": "extremes"}}),
+    "dpo lambda": ("dpo", {"dpo": {"weights": "lambda"}}),
     "dpo apo_zero": ("dpo", {"dpo": {"loss": "apo_zero"}}),
     "kto": ("kto", {"kto": {"threshold": 0.5}}),
     "gbpo": ("gbpo", {"gbpo": {"clip_high": 0.28}}),  # no target is 1

@@ -3,8 +3,8 @@
 The better of two episodes of one task is preferred, whatever the difference of their returns. Its loss is that of DPO,
 or of a relative: IPO (arXiv 2310.12036), the hinge of SLiC (arXiv 2305.10425), robust DPO (arXiv 2403.00409), or SimPO
 (arXiv 2405.14734) without a reference. SPPO (arXiv 2405.00675), APO (arXiv 2408.06266), NCA (arXiv 2402.05369) and BCO
-(arXiv 2404.04656) move each of the two by its own distance from the reference. Pairs come from the policy itself in
-every iteration, as in online DPO.
+(arXiv 2404.04656) move each of the two by its own distance from the reference; LiPO (arXiv 2402.01878) weighs the pairs
+of a ranked group. Pairs come from the policy itself in every iteration, as in online DPO.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from turngym.trainers.core.turn_table import TurnTable
 
 Shape: TypeAlias = Literal["sigmoid", "robust", "hinge", "ipo", "sppo", "apo_zero", "apo_down", "nca", "bco"]
 Pairs: TypeAlias = Literal["all", "extremes"]
+Weights: TypeAlias = Literal["equal", "lambda"]
 _ROUNDING = 1e-9
 """Part of a group's largest return by which sums of equal rewards may differ."""
 ANCHORED: tuple[Shape, ...] = ("sppo", "apo_zero", "apo_down", "nca", "bco")
@@ -47,12 +48,15 @@ class DPOConfig(OutcomeConfig):
     """True if likelihoods are relative to the reference policy; False is SimPO."""
     pairs: Pairs = "all"
     """Pairs of a group: all with different returns, or its best against its worst episodes."""
+    weights: Weights = "equal"
+    """Weight of a pair: equal, or LiPO's lambda, the gain in DCG of ranking the two in the right order."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         one_of("normalisation", self.normalisation, ("trajectory_sum", "trajectory"))
         one_of("loss", self.loss, get_args(Shape))
         one_of("pairs", self.pairs, get_args(Pairs))
+        one_of("weights", self.weights, get_args(Weights))
         within("beta", self.beta, 1e-13)
         within("label_smoothing", self.label_smoothing, 0, 0.5)
         within("margin", self.margin, 0)
@@ -74,7 +78,7 @@ class Preferences(NamedTuple):
 
     Args:
         slopes: [episodes] Derivative of the loss by each episode's log-likelihood.
-        loss: Mean over pairs; 0 without a pair.
+        loss: Weighted sum over pairs, by default their mean; 0 without a pair.
         accuracy: Share of pairs whose better episode gained likelihood more than the other; 0 without a pair.
         pairs: Number of pairs.
     """
@@ -85,13 +89,14 @@ class Preferences(NamedTuple):
     pairs: int
 
 
-def preferences(likelihoods: Tensor, wins: Tensor, config: DPOConfig) -> Preferences:
+def preferences(likelihoods: Tensor, wins: Tensor, config: DPOConfig, weights: Tensor | None = None) -> Preferences:
     """Compare episodes pair by pair.
 
     Args:
         likelihoods: [episodes] Log-likelihood of each, less that under the reference.
         wins: [episodes, episodes] Whether the first is preferred to the second.
         config: Loss, beta, label smoothing and margin.
+        weights: [episodes, episodes] Weight of each pair; one over their number unless given.
 
     >>> found = preferences(torch.tensor([1.0, -0.5]), torch.tensor([[False, True], [False, False]]), DPOConfig())
     >>> found.loss, found.slopes
@@ -100,7 +105,8 @@ def preferences(likelihoods: Tensor, wins: Tensor, config: DPOConfig) -> Prefere
     count = int(wins.sum())
     with torch.enable_grad():
         free = likelihoods.detach().requires_grad_()
-        loss = torch.where(wins, pair_losses(free[:, None], free, config), 0.0).sum() / max(count, 1)
+        losses = torch.where(wins, pair_losses(free[:, None], free, config), 0.0)
+        loss = losses.sum() / max(count, 1) if weights is None else (weights * losses).sum()
         (slopes,) = torch.autograd.grad(loss, free)
     right = float((wins & (likelihoods[:, None] > likelihoods)).sum()) / max(count, 1)
     return Preferences(slopes, loss.detach(), right, count)
@@ -162,12 +168,47 @@ def wins_of(returns: Tensor, groups: Tensor, pairs: Pairs) -> Tensor:
     """
     if not len(groups):
         return torch.zeros(0, 0, dtype=torch.bool)
-    empty = returns.new_zeros(int(groups.max()) + 1)
-    best = empty.scatter_reduce(0, groups, returns, "amax", include_self=False)[groups]
-    worst = empty.scatter_reduce(0, groups, returns, "amin", include_self=False)[groups]
+    best, worst = _extremes(returns, groups)
     noise = _ROUNDING * torch.maximum(best.abs(), worst.abs())
     wins = (groups[:, None] == groups) & (returns[:, None] > returns + noise)
     return wins if pairs == "all" else wins & (returns == best)[:, None] & (returns == worst)
+
+
+def lambda_weights(likelihoods: Tensor, returns: Tensor, groups: Tensor, wins: Tensor) -> Tensor:
+    """Return [episodes, episodes] the lambda of each pair over the number of groups that have a pair.
+
+    It is abs(2^a - 2^b) abs(1 / ln(1 + i) - 1 / ln(1 + j)) with returns a and b, scaled to 0 to 1 in their group, and
+    ranks i and j by likelihood. Equal likelihoods are ranked against their returns.
+
+    Args:
+        likelihoods: [episodes] Log-likelihood of each, less that under the reference.
+        returns: [episodes] Return of each.
+        groups: [episodes] Group of each, from 0.
+        wins: [episodes, episodes] Whether the first is preferred to the second.
+
+    >>> wins = torch.tensor([[False, True], [False, False]])
+    >>> lambda_weights(torch.tensor([2.0, 1.0]), torch.tensor([1.0, 0.0]), torch.zeros(2, dtype=torch.long), wins)
+    tensor([[0.0000, 0.5325],
+            [0.0000, 0.0000]])
+    """
+    if not len(groups):
+        return torch.zeros_like(wins, dtype=likelihoods.dtype)
+    best, worst = _extremes(returns, groups)
+    gains = 2 ** ((returns - worst) / (best - worst).clamp_min(torch.finfo(returns.dtype).tiny))
+    same, is_equal = groups[:, None] == groups, likelihoods == likelihoods[:, None]
+    before = (likelihoods > likelihoods[:, None]) | (is_equal & (returns < returns[:, None]))
+    beside = is_equal & (returns == returns[:, None])
+    ranks = 1 + (same & before).sum(1) + ((same & beside).sum(1) - 1) / 2
+    discounts = 1 / torch.log1p(ranks.to(likelihoods))
+    found = (gains[:, None] - gains).abs().to(likelihoods) * (discounts[:, None] - discounts).abs()
+    return torch.where(wins, found, 0.0) / max(len(groups[wins.any(1)].unique()), 1)
+
+
+def _extremes(returns: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
+    """Return [episodes] the largest and the smallest return of each one's group."""
+    empty = returns.new_zeros(int(groups.max()) + 1)
+    best = empty.scatter_reduce(0, groups, returns, "amax", include_self=False)[groups]
+    return best, empty.scatter_reduce(0, groups, returns, "amin", include_self=False)[groups]
 
 
 def episode_likelihoods(table: TurnTable, normalisation: Normalisation, reference: bool) -> tuple[Tensor, Tensor]:
@@ -216,8 +257,10 @@ class DPO(OutcomeMethod[DPOConfig]):
         """
         config = self.config
         likelihoods, heard = episode_likelihoods(table, config.normalisation, config.reference)
-        wins = wins_of(table.episode_return()[heard], table.episode_group[heard], config.pairs)
-        found = preferences(likelihoods[heard], wins, config)
+        returns, groups = table.episode_return()[heard], table.episode_group[heard]
+        wins = wins_of(returns, groups, config.pairs)
+        weights = lambda_weights(likelihoods[heard], returns, groups, wins) if config.weights == "lambda" else None
+        found = preferences(likelihoods[heard], wins, config, weights)
         slopes = torch.zeros_like(likelihoods)
         slopes[heard] = -len(heard) * found.slopes
         credit = group_credit(table, slopes[table.episode], config)

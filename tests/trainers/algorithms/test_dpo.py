@@ -101,6 +101,40 @@ def test_losses_and_gradients_of_a_pair_are_those_of_the_papers(options: Mapping
     gradient_close(table, credit, config.normalisation, whole, free)
 
 
+@pytest.mark.parametrize(
+    ("scores", "labels", "loss"),
+    [((0.2, 0.5, -0.1), (1.0, 0.5, 0.0), 0.501909), ((0.1, -0.05, 0.02), (1.0, 0.0, 0.5), 0.703438)],
+)
+def test_lipo_weighs_pairs_by_what_their_order_gains(
+    scores: tuple[float, ...], labels: tuple[float, ...], loss: float
+) -> None:
+    played = [said(-1, 2, 3 * label - 1, group) for group in (0, 1) for label in labels] + [said(-1, 2, 0, 2)]
+    table, beta = turn_table(played), 0.1
+    told = torch.tensor([*scores, *scores, 0.0], dtype=torch.float64) / beta
+    table = replace(table, token_reference_logprob=table.token_logprob - told.repeat_interleave(2) / 2)
+    credit = credit_of(table, weights="lambda")
+    assert credit.metrics["dpo_loss"] == pytest.approx(loss, abs=1e-5), "the mean over two groups"
+    free = torch.tensor(scores, dtype=torch.float64, requires_grad=True)
+    order = sorted(range(3), key=lambda k: -scores[k])
+    discounts = [1 / math.log(2 + order.index(k)) for k in range(3)]
+    pairs = [(i, j) for i in range(3) for j in range(3) if labels[i] > labels[j]]
+    sums = [
+        (2 ** labels[i] - 2 ** labels[j]) * abs(discounts[i] - discounts[j]) * torch.exp(free[j] - free[i]).log1p()
+        for i, j in pairs
+    ]
+    (expected,) = torch.autograd.grad(torch.stack(sums).sum(), free)
+    close(credit.advantages[:6:2], (-beta * 7 / 2 * expected).tolist(), 1e-6)
+
+
+def test_lipo_teaches_where_all_are_equally_likely_and_whatever_their_order() -> None:
+    played = [said(-1, 2, reward) for reward in (1.0, 0.0, 0.0)]
+    table = turn_table(played)
+    table = replace(table, token_reference_logprob=table.token_logprob.clone())
+    advantages = credit_of(table, weights="lambda").advantages[::2]
+    assert float(advantages[0]) > 0.05
+    close(advantages[1:], [-float(advantages[0]) / 2] * 2, 1e-9)
+
+
 def test_the_first_update_of_inpo_is_that_of_ipo() -> None:
     """INPO: (h - 1 / (2 eta))^2, h = ln(w/l) - (tau/eta) ln(ref_w/ref_l) - (1 - tau/eta) ln(w_t/l_t), at w = w_t."""
     eta, tau, (better, worse) = 0.5, 0.1, PAIR
