@@ -300,7 +300,7 @@ class TextEnv(SnapshotEnv[ObsT]):
         Raises:
             ConfigError: The environment has no solver.
         """
-        raise ConfigError(f"{self.env_id} has no solver, so there is no expert action.")
+        raise ConfigError(f"{self.env_id} has no solver, so there is no expert action: define expert_action().")
 
     def resample_hidden(self) -> bool:
         """Resample hidden facts, consistent with everything the agent has seen.

@@ -99,6 +99,10 @@ def test_a_full_disk_is_told(evaluation: Path) -> None:
             ["eval", HANOI, "--agent", "random", "--episods", "3"],
             "unrecognized options: --episods, 3. Did you mean --",
         ),
+        (
+            ["tournament", "turngym/KuhnPoker-v0", "--players", "random", "first_legal"],
+            "--players takes one value, got random and first_legal: lists are joined by commas.",
+        ),
         (["eval", HANOI, "--agent", "random", "--option", "env_id=x"], "--option cannot set env_id"),
         (["eval"], "missing: TARGET, --agent. `turngym eval --help-all` shows all options."),
         (["eval", HANOI, "--agent"], "Missing value for argument '--agent'. Expected 1 values. `turngym eval --help"),

@@ -61,10 +61,13 @@ def demonstrations(vector: TextVectorEnv, student: ModelAgent, count: int, seed:
     The same seed gives the same ones.
 
     Raises:
-        ConfigError: The environment broke in every episode, or no first prompt fits.
+        ConfigError: The environment has no solver or broke in every episode, or no first prompt fits.
     """
     specs = [EpisodeSpec(i, stream_seed("demonstration", seed, i) % 2**31, i) for i in range(count)]
-    played = rollout(vector, DemonstrationAgent(student), specs)
+    try:
+        played = rollout(vector, DemonstrationAgent(student), specs)
+    except ConfigError as error:  # such as an environment without a solver
+        raise ConfigError(f"{error} To train without a warm-up, pass --warmup.demonstrations 0.") from error
     if played and all(trajectory.fault for trajectory in played):
         raise ConfigError(f"the environment broke in each of {counted(count, 'demonstration')}: {played[0].fault}")
     require_turns(played)

@@ -134,7 +134,7 @@ def sentence(printed: str, argv: Sequence[str], options: Callable[[], Sequence[s
     if found := re.match(r"Unrecognized options: (.*?)(?= Perhaps you meant:| For full helptext|$)", text):
         given = found[1].rstrip(".")
         words = [word for word in given.split(", ") if word.startswith("--")]
-        return f"unrecognized options: {given}.{_hint(words, options)}{more}"
+        return f"unrecognized options: {given}.{_hint(words, options) or _single(given, argv)}{more}"
     if text.startswith("Missing value for argument"):  # the parser stops here and names no option that it does not know
         known = options()
         words = [word for word in argv if word.startswith("--") and _name(word) not in known]
@@ -151,6 +151,15 @@ def _hint(words: Sequence[str], options: Callable[[], Sequence[str]]) -> str:
     known = options() if words else ()
     found = dict.fromkeys(filter(None, (suggestion(word, known) for word in words)))
     return f" Did you mean {' and '.join(found)}?" if found else ""
+
+
+def _single(given: str, argv: Sequence[str]) -> str:
+    """Return that an option takes one value, if the first unrecognized word follows its value."""
+    word = given.partition(", ")[0]
+    place = argv.index(word) if word in argv else 0
+    option, value = argv[place - 2 : place] if place >= 2 else ("", "")
+    is_second = option.startswith("--") and not value.startswith("-")
+    return f" {option} takes one value, got {value} and {word}: lists are joined by commas." if is_second else ""
 
 
 def _kind(form: str) -> str:

@@ -34,6 +34,9 @@ SOLVERS: Mapping[str, Callable[[GameTree, int], Solver]] = {
 }
 """Name -> maker of a solver from a game and a seed."""
 
+_NETWORKS = {"deep": "DeepCFR(tree)", "nfsp": "NFSP(tree)", "deep-psro": "DeepPSRO(tree)"}
+"""Solvers of a higher layer, for the message."""
+
 
 def make_solver(name: str, tree: GameTree, seed: int = 0) -> Solver:
     """Return a solver.
@@ -47,6 +50,10 @@ def make_solver(name: str, tree: GameTree, seed: int = 0) -> Solver:
         UnknownName: There is no such solver.
         ConfigError: It does not solve games of this kind.
     """
+    if name in _NETWORKS:
+        raise UnknownName(
+            f"{name} needs networks: use {_NETWORKS[name]} of turngym.trainers.equilibria, or `turngym solve`."
+        )
     if name not in SOLVERS:
         raise UnknownName(f"no solver named {name!r}. {nearest(name, SOLVERS)}")
     return SOLVERS[name](tree, seed)

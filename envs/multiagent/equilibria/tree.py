@@ -273,8 +273,8 @@ class _Builder:
     def _added(self, parent: int, slot: int, chance: float, mover: int, after: _Outcomes) -> tuple[int, _Outcomes]:
         if len(self.events) == self.most_nodes:
             raise ConfigError(
-                f"{self.game.name} has more than {self.most_nodes:,} histories: choose smaller options of the game, or "
-                "raise most_nodes."
+                f"{self.game.name} has more than {self.most_nodes:,} histories: choose smaller options of the game "
+                "(`--option` of `turngym solve`), or raise most_nodes of game_tree() in Python."
             )
         self.events.append((parent, slot, chance, mover))
         return len(self.events) - 1, after

@@ -267,3 +267,5 @@ def test_players_with_wrong_arguments_are_refused(tmp_path: Path) -> None:
 def test_unknown_solvers_are_refused() -> None:
     with pytest.raises(UnknownName, match=r"no solver named 'cfr-'\. Did you mean 'cfr"):
         make_solver("cfr-", KUHN)
+    with pytest.raises(UnknownName, match=r"use NFSP\(tree\) of turngym\.trainers\.equilibria"):
+        make_solver("nfsp", KUHN)
