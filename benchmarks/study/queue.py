@@ -154,20 +154,27 @@ class Queue:
         continues here.
 
         Args:
-            on_end: Called after each run.
+            on_end: Called after each run, in the thread of the run.
             on_wait: Called with the runs that are left when other processes run all of them.
             on_begin: Called before each run with the file of its output.
 
         Raises:
             KeyboardInterrupt: The runs have been interrupted; calling it again continues with them.
         """
+
+        def run_next() -> Ended:
+            ended = self._run_next(on_wait)
+            if not self._closing.is_set():  # an interrupted run has not ended
+                on_end(ended)  # before this thread starts its next run
+            return ended
+
         missing = [job for job, state in states(self.plan, self.folder).items() if state != "finished"]
         self._missing, self._on_begin = list(missing), on_begin
         with ThreadPoolExecutor(self.at_once, thread_name_prefix="study") as threads:
-            work = [threads.submit(self._run_next, on_wait) for _ in missing]
+            work = [threads.submit(run_next) for _ in missing]
             try:
                 for future in as_completed(work):
-                    on_end(future.result())
+                    future.result()
             except BaseException:
                 self._stop(work)
                 raise
