@@ -83,6 +83,7 @@ VARIANTS: dict[str, tuple[str, dict[str, dict[str, object]]]] = {
     "dpo ipo of means": ("dpo", {"dpo": {"loss": "ipo", "normalisation": "trajectory", "pairs": "extremes"}}),
     "dpo lambda": ("dpo", {"dpo": {"weights": "lambda"}}),
     "dpo apo_zero": ("dpo", {"dpo": {"loss": "apo_zero"}}),
+    "grpo_s": ("grpo_s", {"grpo_s": {"threshold": 0.0}}),
     "kto": ("kto", {"kto": {"threshold": 0.5}}),
     "gbpo": ("gbpo", {"gbpo": {"clip_high": 0.28}}),  # no target is 1
     "seed_grpo by mean": ("seed_grpo", {"seed_grpo": {"likelihood": "mean", "shape": "exponential", "alpha": 0.5}}),
@@ -116,7 +117,7 @@ TAUGHT = {"gkd", "opd", "sdft", "sdft without first tokens", "sdpo", "sdpo blend
 now, or their policy loss has no weight."""
 PRETRAINED = {"archer", "vc_ppo"}
 CRITIC_AT_SOME_TOKENS = ("turn_ppo", "t_ppo")
-COLLECTING = {"archer", "d3s", "dapo", "remax", "arpo", "seed_grpo", "spo", "vine_ppo"}
+COLLECTING = {"archer", "d3s", "dapo", "grpo_s", "remax", "arpo", "seed_grpo", "spo", "vine_ppo"}
 EVERY = pytest.mark.parametrize("variant", sorted(VARIANTS))
 COMPARING = sorted(
     variant

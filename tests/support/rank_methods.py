@@ -53,6 +53,7 @@ OPTIONS: dict[str, dict[str, dict[str, object]]] = {
     "archer": {"archer": {"critic_iterations": 0, "critic_updates": 3}},
     "arpo": {"arpo": {"episodes_per_group": 6}},
     "bnpo": {"bnpo": {"highest": 10.0}},
+    "grpo_s": {"grpo_s": {"threshold": 3.5}},
     "kto": {"kto": {"threshold": 3.5}},
     "nft": {"nft": {"threshold": 3.5}},
     "trpa": {"trpa": {"threshold": 3.5}},

@@ -21,7 +21,8 @@ from turngym.trainers.core.algorithm import Algorithm, Credit, Need, Rollout
 from turngym.trainers.core.columns import with_columns
 from turngym.trainers.core.turn_table import TurnTable
 
-ENTROPY = "d3s_entropy"
+ENTROPY = "sampled_entropy"
+"""Column of a turn with the entropies of its tokens."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,15 @@ def widest(values: Sequence[float], count: int) -> list[int]:
     return sorted(order[:lowest] + order[len(order) - count + lowest :])
 
 
+def with_entropies(trajectory: Trajectory) -> Trajectory:
+    """Return the trajectory with the entropies of its tokens as a column of each turn that recorded them."""
+
+    def told(turn: Turn) -> Turn:
+        return with_columns(turn, {ENTROPY: turn.entropies}) if turn.entropies else turn
+
+    return replace(trajectory, turns=[told(turn) for turn in trajectory.turns])
+
+
 def _part(share: float, number: int) -> int:
     """Return a share of a number, rounded up."""
     return math.ceil(round(share * number, 9))
@@ -88,12 +98,7 @@ class D3S(Modifier[D3SConfig]):
 
     def collect(self, rollout: Rollout) -> list[Trajectory]:
         """Gather trajectories as the base does; turns get their tokens' entropies as a column."""
-
-        def with_entropies(turn: Turn) -> Turn:
-            return with_columns(turn, {ENTROPY: turn.entropies}) if turn.entropies else turn
-
-        found = super().collect(rollout)
-        return [replace(each, turns=[with_entropies(turn) for turn in each.turns]) for each in found]
+        return [with_entropies(each) for each in super().collect(rollout)]
 
     def credit(self, table: TurnTable) -> Credit:
         """Assign credit as the base does; what is not trained on leaves the loss and its averages."""

@@ -73,6 +73,7 @@ SCALED_BY_RETURNS = {
     "lite_ppo": "differences are divided by the deviation of all returns",
     "maxrl": "differences are divided by the mean return of the group",
     "otb": "the last tokens of the longest episode have no baseline",
+    "grpo_s": "an episode is right from a return on",
     "kto": "an episode is desirable from a return on",
     "nft": "an episode is right from a return on",
     "nft by odds": "an episode is right from a return on",

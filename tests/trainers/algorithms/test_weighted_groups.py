@@ -166,3 +166,32 @@ def test_otb_compares_each_token_with_what_others_had_to_go_at_its_place() -> No
     table = replace(turn_table(found), token_logprob=tensor(logprobs).double(), token_squares=tensor(squares).double())
     close(of("otb", table), [0.662893, 0.662893, 1, -0.337107, -0.337107], 1e-6)
     close(of("otb", table, leave_one_out=True), [1, 1, 1, -1, -1], 1e-9)
+
+
+def doubtful(entropy: float, reward: float, group: int = 0) -> Trajectory:
+    """An episode of two tokens whose entropies have this mean."""
+    played = episode([reward], tokens=[2], group=group)
+    return replace(played, turns=[replace(played.turns[0], entropies=(entropy - 0.01, entropy + 0.01))])
+
+
+def test_grpo_s_pays_doubt_among_right_episodes_and_charges_certainty_among_wrong_ones() -> None:
+    found = [doubtful(h, r) for h, r in ((0.25, 1), (0.21, 1), (0.27, 0), (0.21, 0))]
+    found += [doubtful(h, 1, group=1) for h in (0.21, 0.27)] + [doubtful(0.25, 0, group=2)]
+    method = build("grpo_s")
+    credit = method.credit(turn_table(method.collect(lambda **kinds: found)))
+    shaped = tensor([1 + 0.2 * 0.25 / 0.46, 1 + 0.2 * 0.21 / 0.46])
+    shaped = torch.cat(
+        [shaped, tensor([-1 - 0.2 / 0.27 / (1 / 0.27 + 1 / 0.21), -1 - 0.2 / 0.21 / (1 / 0.27 + 1 / 0.21)])]
+    )
+    expected = ((shaped - shaped.mean()) / (shaped.std(correction=0) + 1e-6)).tolist()
+    close(credit.advantages[::2], [*expected, 0, 0, 0], 1e-5)
+    assert credit.metrics["grpo_s_entropy"] == pytest.approx((0.25 * 2 + 0.21 * 3 + 0.27 * 2) / 7)
+
+
+def test_grpo_s_tells_no_entropies_apart_outside_of_its_range_and_is_grpo_without_them() -> None:
+    found = [doubtful(h, r) for h, r in ((1.5, 1), (0.9, 1), (0.01, 0), (0.02, 0))]
+    method = build("grpo_s")
+    for played in (method.collect(lambda **kinds: found), found):
+        close(method.credit(turn_table(played)).advantages[::2], [1, 1, -1, -1], 1e-5)
+    with pytest.raises(ConfigError, match=r"low must be at most high, got 0\.3 and 0\.28"):
+        build("grpo_s", {"grpo_s": {"low": 0.3}})

@@ -215,6 +215,17 @@ CASES: dict[str, Case] = {
         (Step("the scale of a batch depends on how many of its episodes are paid", rules=("is_binary",)), LENGTH),
     ),
     "grpo": Case("biased", (DIVERGENCE, SCALED, LENGTH)),
+    "grpo_s": Case(
+        "biased",
+        (
+            Step(
+                "division by the group's standard deviation; returns count as right or wrong",
+                rules=("is_binary",),
+            ),
+            LENGTH,
+        ),
+        note="Measured with equal entropies.",
+    ),
     "gspo": Case("biased", OUTCOME),
     "hgpo": Case("biased", (DIVERGENCE, PENALTY, _CENTRED, LENGTH, Step(_ANCHORS, rules=("is_single",)))),
     "hierarchical_grpo": Case("vanishing", (LENGTH,)),
