@@ -112,7 +112,7 @@ class RunFolder:
             return config_from_store(read_content(self.path / "config.json"))
         except UnknownName:
             raise
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise CheckpointError(
                 f"{self.path / 'config.json'} is damaged ({error}): restore it, or start a new run."
             ) from error
@@ -157,9 +157,12 @@ class RunFolder:
         write_episodes(self.path / "evaluations" / f"{name}.episodes.jsonl", result)
 
     def evaluations(self) -> dict[str, dict[str, Any]]:
-        """Return name -> evaluation."""
-        files = sorted((self.path / "evaluations").glob("*.json"))
-        return {file.stem: read_content(file) for file in files}
+        """Return name -> evaluation.
+
+        Raises:
+            CheckpointError: A file is damaged.
+        """
+        return {file.stem: _evaluation(file) for file in sorted((self.path / "evaluations").glob("*.json"))}
 
     @property
     def diagnosis(self) -> Path:
@@ -231,6 +234,16 @@ class RunFolder:
     def write_instances(self, instances: Iterable[str]) -> None:
         """Write the hashes of the task instances that training showed."""
         write_json(self.path / "instances.json", sorted(instances))
+
+
+def _evaluation(file: Path) -> dict[str, Any]:
+    try:
+        found = read_content(file)
+        if not isinstance(found, dict):
+            raise ValueError("no JSON object")
+    except ValueError as error:
+        raise CheckpointError(f"{file} is damaged ({error}): restore it, or start a new run.") from error
+    return found
 
 
 ALGORITHM_DEFAULTS = "algorithm_defaults"

@@ -69,6 +69,16 @@ def test_a_report_is_written_whatever_the_files_are(kind: str, tmp_path: Path) -
         folder.config()
 
 
+@pytest.mark.parametrize("content", ["[]", "3", "null", '"x"', "{"])
+def test_settings_and_evaluations_of_another_shape_are_damaged(content: str, tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "run", {"final-sampled": [0, 1]}, iterations=1)
+    (folder.path / "config.json").write_text(content)
+    (folder.path / "evaluations" / "final-sampled.json").write_text(content)
+    for read in (folder.config, folder.evaluations):
+        with pytest.raises(CheckpointError, match="is damaged"):
+            read()
+
+
 @pytest.mark.parametrize("kind", ["pipe", "device", "large", "deep"])
 def test_reading_a_file_that_has_no_end_is_an_error(kind: str, tmp_path: Path) -> None:
     attack(tmp_path / "file", kind)
