@@ -24,8 +24,8 @@ from turngym.options import between
 
 _WALKS = ("ClosedDoor", "Corridor-R", "HideNSeek", "Labyrinth", "LockedDoor", "MazeWalk", "Room-")
 """Starts of the names of tasks that walking alone solves, doors opened or kicked in on the way."""
-_SAMPLE = 16
-_FEW = 8
+_MANY, _REPEATS = 32, 8
+"""Instances that count as many; and draws without another one, for each that is known, after which these are all."""
 _RULES = """You play a task of MiniHack on one level of NetHack. {goal}
 Answer with {commands} a turn: {names}.
 {hints}The map shows @ for you, . for floor, # for corridors, | and - for walls and open doors, + for closed doors, > \
@@ -48,11 +48,16 @@ def own_limit(task: str) -> int:
 
 @functools.lru_cache(maxsize=256)
 def _instances(task: str) -> int | None:
-    """Return the number of instances of a task, None if there are many."""
+    """Return the number of instances of a task, None if there are many: all, once many more draws find no other."""
     game = Game(open_task(task, is_mapped=True))
-    found = {_level(game, seed) for seed in range(_SAMPLE)}
+    found: dict[str, int] = {}
+    seed = last = 0
+    while len(found) < _MANY and seed - last <= _REPEATS * len(found) + _REPEATS:
+        if found.setdefault(_level(game, seed), seed) == seed:
+            last = seed
+        seed += 1
     game.close()
-    return len(found) if len(found) < _FEW else None
+    return len(found) if len(found) < _MANY else None
 
 
 def _level(game: Game, seed: int) -> str:
