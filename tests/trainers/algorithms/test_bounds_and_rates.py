@@ -116,3 +116,18 @@ def test_rloo_with_the_divergence_in_its_reward_has_the_coefficients_of_copg() -
     table = replace(table, token_reference_logprob=table.token_logprob - tensor([0.5, -0.2]).double())
     credit = build("rloo", {"rloo": {"reward_kl_coef": 0.1}}).credit(table)
     close(credit.advantages, [0.93, -0.93])
+
+
+def test_rto_adds_what_the_teacher_prefers_to_the_reward_of_each_token() -> None:
+    played = [replace(episode([0, 20], tokens=[1, 2]), terminated=True)]
+    table = turn_table(played)
+    own, none = tensor([-1.0, -1.0, -1.0]).double(), torch.zeros(3).double()
+    table = table.with_values(none[:2], none, none[:1])
+    table = replace(table, token_logprob=own, token_reference_logprob=own - tensor([0.0, 1.0, 0.0]).double())
+    teacher = tensor([-0.5, 3.0, float("nan")]).double()
+    method = build("rto", {"rto": {"lam": 0.0, "whiten": False}})
+    credit = method.credit(replace(table, token_teacher_logprob=teacher))
+    close(credit.advantages, [0.05 * 0.5, 0.05 - 0.01, 10.0], 1e-9)  # the second is cut, the third has no teacher
+    assert credit.metrics["rto_preference"] == pytest.approx(0.075 / 3)
+    with pytest.raises(ConfigError, match="no 'token_reference_logprob'"):
+        method.credit(replace(table, token_teacher_logprob=teacher, token_reference_logprob=None))

@@ -34,7 +34,7 @@ BATCH_STATISTICS = {
     **dict.fromkeys(("ppo+epo+turn_is", "t_ppo", "t_ppo ended", "turn_ppo", "turn_ppo at turn ends"), WHITENED),
     **dict.fromkeys(("turn_ppo+epo+s_ppo", "vc_ppo", "vc_ppo adaptive"), WHITENED),
     **dict.fromkeys(("icepop", "mis", "ppo+icepop, all counted", "tis"), WHITENED),
-    **dict.fromkeys(("kl_cov", "m2po"), WHITENED),
+    **dict.fromkeys(("kl_cov", "m2po", "rto"), WHITENED),
     **dict.fromkeys(("dpo", "dpo apo_zero", "dpo ipo of means", "dpo lambda", "trpa"), PAIRED),
     **dict.fromkeys(("aspo", "r2vpo"), WHITENED),
     **dict.fromkeys(("gpg", "lite_ppo"), "differences are scaled over the batch: that is the method"),

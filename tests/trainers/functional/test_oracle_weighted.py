@@ -63,6 +63,28 @@ def test_otb(vector: Vector) -> None:
     check_credit(vector, table, "otb", singleton="raw")
 
 
+@every("rto_token_rewards")
+def test_rto(vector: Vector) -> None:
+    """With values of 0 and lambda 0 the advantage of a token is its reward."""
+    mask, names = vector.mask(), ("log_prob", "ref_log_prob", "dpo_log_prob")
+    told = zip(vector["rewards"], mask.sum(-1).tolist(), strict=True)
+    episodes = [Trajectory(EpisodeSpec(k, 0), turns=[turn(*each)], terminated=True) for k, each in enumerate(told)]
+    own, reference, teacher = (vector.real(vector[name])[mask] for name in names)
+    table = replace(in_precision(turn_table(episodes), vector), token_logprob=own, token_reference_logprob=reference)
+    none = torch.zeros(len(episodes), dtype=vector.dtype)
+    table = replace(table, token_teacher_logprob=teacher).with_values(none, torch.zeros_like(own), none)
+    found, settings = torch.zeros(mask.shape, dtype=vector.dtype), vector.settings
+    config = {
+        "reward_kl_coef": settings["kl_coef"],
+        "preference_coef": settings["dpo_scale"],
+        "preference_clip": settings["dpo_clip"],
+        "reward_clip": settings["reward_clip"],
+    }
+    credit = build("rto", {"rto": {"lam": 0.0, "whiten": False, **config}}).credit(table)
+    found[mask] = credit.advantages
+    vector.close(found, vector["token_rewards"])
+
+
 @every("dvao")
 def test_dvao(vector: Vector) -> None:
     parts = vector.real(vector["components"]).T

@@ -338,6 +338,7 @@ CASES: dict[str, Case] = {
         ),
     ),
     "rloo": Case("vanishing", (LENGTH,)),
+    "rto": Case("vanishing", _CRITIC, note="The teacher is the reference policy here: its token rewards are 0."),
     "s_ppo": Case("unbiased", base="ppo", note="The first update of a batch is never clipped."),
     "sdft": Case(
         "biased",
