@@ -19,8 +19,8 @@ _ESCAPE, _SPACE, _RETURN = 27, 32, 13
 _MOST_KEYS = 300
 """Most keys that end a command: pages of text, and questions without an answer."""
 _ENDLESS = 10**9
-_UNSEEDED = ("minihack.envs.minigrid", "minihack.envs.boxohack")
-"""Modules whose levels are drawn by other packages or from files that are downloaded, and follow from no seed."""
+_LEFT_OUT = ("minihack.envs.minigrid", "minihack.envs.boxohack", "minihack.envs.exploremaze")
+"""Modules whose levels follow from no seed, or that have rewards and no success."""
 _MENU = re.compile(r"\((?:end|\d+ of \d+)\)")
 
 
@@ -64,10 +64,10 @@ class Game:
     def _press(self, key: int) -> None:
         if self.is_over:
             return
-        _, _, done, _, info = self.env.step(key)
-        status = info["end_status"]
-        self.is_solved = status == self.env.StepStatus.TASK_SUCCESSFUL
-        self.is_over = bool(done) or self.is_solved
+        _, reward, done, _, info = self.env.step(key)
+        has_ended = info["end_status"] == self.env.StepStatus.TASK_SUCCESSFUL
+        self.is_solved = has_ended and reward > 0  # Memento's wrong end has the same status
+        self.is_over = bool(done) or has_ended
         self._note()
 
     def _note(self) -> None:
@@ -144,7 +144,7 @@ def tasks() -> Mapping[str, tuple[str, Mapping[str, Any]]]:
     for env_id, spec in sorted(gymnasium.registry.items()):
         name = re.fullmatch(r"MiniHack-(.*)-v\d+", env_id)
         entry = str(spec.entry_point)
-        if name and "Custom" not in name[1] and not entry.startswith(_UNSEEDED):
+        if name and "Custom" not in name[1] and not entry.startswith(_LEFT_OUT):
             found[name[1]] = (entry, dict(spec.kwargs))
     return found
 

@@ -26,6 +26,22 @@ _WALKS = ("ClosedDoor", "Corridor-R", "HideNSeek", "Labyrinth", "LockedDoor", "M
 """Starts of the names of tasks that walking alone solves, doors opened or kicked in on the way."""
 _MANY, _REPEATS = 32, 8
 """Instances that count as many; and draws without another one, for each that is known, after which these are all."""
+_STAIRS = "Reach the staircase down."
+_GOALS = {
+    "Eat": "Eat the apple.",
+    "Wield": "Wield the dagger.",
+    "Wear": "Wear the robe.",
+    "PutOn": "Put on the amulet.",
+    "Zap": "Zap the wand.",
+    "Read": "Read the scroll.",
+    "Pray": "Pray on the altar.",
+    "Sink": "Drink from the sink, standing on it.",
+    "Freeze": "Make a bolt of cold bounce off a wall.",
+    "Levitate": "Float in the air.",
+    "WoD": "Kill the minotaur.",
+    "Memento": "Kill the grid bug, and do not make a sound: a trap that squeaks loses the game.",
+}
+"""First word of a task without staircase -> its goal."""
 _RULES = """You play a task of MiniHack on one level of NetHack. {goal}
 Answer with {commands} a turn: {names}.
 {hints}The map shows @ for you, . for floor, # for corridors, | and - for walls and open doors, + for closed doors, > \
@@ -81,7 +97,8 @@ class MiniHack(Words):
     replay.
 
     Left out are the tasks whose levels follow from no seed of the game: those made of MiniGrid's levels (``MultiRoom``,
-    ``LavaCrossing``, ``SimpleCrossing``) and of files that are downloaded (``Boxoban``).
+    ``LavaCrossing``, ``SimpleCrossing``) and of files that are downloaded (``Boxoban``); and ``ExploreMaze``, which has
+    rewards but no success.
 
     The expert, for the tasks that walking solves, takes the shortest path on the map of the whole level, where there
     is one: a few corridors have secret parts, which it does not search for.
@@ -115,9 +132,7 @@ class MiniHack(Words):
         several: int = self.options.commands
         names = [each for each in words.VERBS if each in self._allowed]
         self.instructions = _RULES.format(
-            goal="Reach the staircase down."
-            if has_stairs
-            else f"What to do is in the name of the task: {self.options.task}.",
+            goal=_STAIRS if has_stairs else _GOALS[self.options.task.partition("-")[0]],
             commands="one command" if several == 1 else f"up to {several} commands, separated by commas,",
             names=", ".join([*words.DIRECTIONS, *names]),
             hints="".join(text for name, text in _HINTS.items() if name in self._allowed),

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 
 from turngym.envs.check import check
+from turngym.envs.textworlds.nethack.engine import tasks
 from turngym.envs.textworlds.nethack.minihack import MiniHack
 from turngym.envs.textworlds.nethack.paths import MAP_GLYPHS
 from turngym.envs.textworlds.nethack.words import VERBS, commands_of, parse
@@ -171,6 +174,18 @@ def test_questions_are_answered_and_left() -> None:
     observation, *_ = env.step("drop a, inventory, search 2")
     assert "You drop" in observation or "You have" in observation
     assert not env._game.part("internal")[1:4].any()
+
+
+def test_every_kind_of_task_has_a_goal_and_a_wrong_end_is_no_success() -> None:
+    for task in {name.partition("-")[0]: name for name in tasks()}.values():
+        env = MiniHack(task=task)
+        assert re.search(r"NetHack\. [A-Z][^{}]*\.\n", env.instructions), task
+        env.close()
+    env, dice, ends = MiniHack(task="Memento-Short-F2"), random.Random(0), Counter[int]()
+    for seed in range(20):
+        ends[played(env, seed, False, dice)[0]] += 1
+    assert ends[0] and ends[1], "one of two ways ends with a trap"
+    env.close()
 
 
 def test_errors_say_what_to_do() -> None:
