@@ -14,6 +14,7 @@ from tyro.conf import Positional
 from turngym.benchmarks.cli.options.parsing import Pairs, key_values, parse
 from turngym.envs.multiagent.equilibria import GameTree, TabularPolicy, evaluate_policy, game_tree, make_solver
 from turngym.envs.multiagent.equilibria.solvers import Solver
+from turngym.envs.multiagent.equilibria.tree import MOST_NODES
 from turngym.envs.multiagent.registration import make_game
 from turngym.envs.vector.slots.boundary import closing_quietly
 from turngym.errors import ConfigError, missing_extra
@@ -76,13 +77,18 @@ def main(argv: Sequence[str]) -> int:
         raise ConfigError(f"{arguments.out} exists already: pass another file as --out.")
     if arguments.out is not None:
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    with closing_quietly(make_game(arguments.game, **key_values(arguments.option, "--option"))) as game:
+    console = Console(stderr=True, highlight=False)
+    with (
+        closing_quietly(make_game(arguments.game, **key_values(arguments.option, "--option"))) as game,
+        console.status(f"enumerating {game.name}, up to {MOST_NODES:,} histories"),
+    ):
         tree = game_tree(game)
     solver, done, stops = _solver(arguments, tree), 0, list[bool]()
-    with suppress(KeyboardInterrupt), stop_signals(lambda: stops.append(True)):
+    with suppress(KeyboardInterrupt), stop_signals(lambda: stops.append(True)), console.status("solving") as status:
         while done < arguments.iterations and not stops:
             solver.step()
             done += 1
+            status.update(f"{done:,} of {arguments.iterations:,} iterations of {arguments.solver}")
     policy = solver.average()
     result = evaluate_policy(tree, policy)
     found = {
