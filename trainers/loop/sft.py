@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -13,7 +14,7 @@ from turngym.agents.players.expert import GIVEN_UP, ExpertAgent
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.envs.vector import TextVectorEnv
 from turngym.errors import ConfigError
-from turngym.lazy import Tensor, nn, torch
+from turngym.lazy import Tensor, nn, no_grad, torch
 from turngym.seeding import stream, stream_seed
 from turngym.trainers.core.context import require_turns
 from turngym.trainers.core.rows import MicroBatch, Reads, Row, build_batch, build_rows, micro_batches
@@ -124,6 +125,7 @@ class SupervisedLearner:
         self.max_micro_batch_tokens = max_micro_batch_tokens or _MICRO_BATCH_TOKENS
         self._checkpointed = checkpointed_layers(network) if gradient_checkpointing else []
         self.epoch = 0
+        self._kept_logprobs: dict[int, Tensor] = {}
         rows = build_rows(trajectories, with_final_prompts=False)
         self.batch = build_batch([with_observations(row) for row in rows] if config.observation_weight else rows)
         groups = decay_groups(list(network.parameters()), _WEIGHT_DECAY)
@@ -131,17 +133,33 @@ class SupervisedLearner:
 
     def run_epoch(self, should_stop: Callable[[], bool] = lambda: False) -> float:
         """Make one pass over the demonstrations and return the mean loss of a token, in nats."""
-        order = stream("supervised", self.seed, self.epoch).permutation(len(self.batch.sequences))
+        order = stream("supervised", self.seed, self.epoch).permutation(len(self.batch.sequences)).tolist()
         total = tokens = 0.0
+        size = self.config.batch_size
         self.network.train()
-        for start in range(0, len(order), self.config.batch_size):
+        for start in range(0, len(order), size):
             if should_stop():
                 break
-            loss, count = self._update([int(s) for s in order[start : start + self.config.batch_size]])
+            if self.config.clip and not start % (size * self.config.clip_every):
+                self._keep_logprobs(order[start : start + size * self.config.clip_every])
+            loss, count = self._update(order[start : start + size])
             total, tokens = total + loss, tokens + count
         self.network.eval()
         self.epoch += 1
         return total / max(tokens, 1.0)
+
+    @no_grad
+    def _keep_logprobs(self, sequences: list[int]) -> None:
+        """Compute the log-probabilities that ratios are taken against."""
+        for part in micro_batches(self.batch, sequences, self.max_micro_batch_tokens, self.layout.cut):
+            self._kept_logprobs.update(zip(part.rows.tolist(), self._logprobs(part), strict=True))
+
+    def _logprobs(self, part: MicroBatch) -> Tensor:
+        """Return the log-probability of each read of the rows of a micro-batch, ``[row, column]``."""
+        rows = [self.batch.sequences[int(s)] for s in part.sequences]
+        with torch.autocast(self._device.type, torch.bfloat16, enabled=self.config.precision == "bf16"):
+            scores = score(self.network, rows, 1.0, layout=self.layout)  # type: ignore[arg-type]
+        return scores.logprobs[part.sequence_of.to(self._device)]
 
     def _weights(self, rows: Tensor) -> Tensor:
         """Return the loss weight of each read, ``[row, column]``; 0 in padding."""
@@ -163,11 +181,14 @@ class SupervisedLearner:
 
     def _backward(self, part: MicroBatch, total_weight: float) -> float:
         """Add the gradients of one micro-batch; returns the sum of the losses of the tokens that are written."""
-        rows = [self.batch.sequences[int(s)] for s in part.sequences]
-        with torch.autocast(self._device.type, torch.bfloat16, enabled=self.config.precision == "bf16"):
-            scores = score(self.network, rows, 1.0, layout=self.layout)  # type: ignore[arg-type]
-        losses = -scores.logprobs[part.sequence_of.to(self._device)]
+        logprobs = self._logprobs(part)
+        losses = -logprobs
         weights, written = self._weights(part.rows), self.batch.action_mask[part.rows]
         weights, written = (each[:, : losses.shape[1]].to(self._device) for each in (weights, written))
-        ((losses * weights).sum() / total_weight).backward()
+        taught = losses
+        if self.config.clip:
+            kept = [self._kept_logprobs[row][: losses.shape[1]] for row in part.rows.tolist()]
+            gained = logprobs - nn.utils.rnn.pad_sequence(kept, batch_first=True)
+            taught = -gained.clamp_max(math.log1p(self.config.clip)).exp()
+        ((taught * weights).sum() / total_weight).backward()
         return float((losses.detach() * written).sum())

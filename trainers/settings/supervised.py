@@ -23,6 +23,9 @@ class SupervisedConfig(Options):
         batch_size: Distinct sequences per update.
         observation_weight: Loss weight of observed tokens, relative to 1 for sampled ones. Above 0 the model also
             learns to predict observations, as in pretraining, and learns sooner to copy words from them.
+        clip: Above 0, proximal fine-tuning (PSFT, arXiv 2508.17784; there 0.28): the gradient of a token is that of its
+            probability ratio to the last reference pass, and 0 once the ratio exceeds 1 plus this.
+        clip_every: Updates from one reference pass to the next, with ``clip`` above 0.
         models: Models to warm up: only the ``embedded`` one, or ``any``.
         precision: Precision of matrix products, ``fp32`` or ``bf16``; weights, gradients and optimiser state are
             float32 either way. With 135 M parameters ``bf16`` is 1.6 times as fast on a CPU with AVX-512 bf16.
@@ -34,5 +37,7 @@ class SupervisedConfig(Options):
     learning_rate: Rate = 2e-3
     batch_size: Positive = 64
     observation_weight: Share = 0.0
+    clip: Share = 0.0
+    clip_every: Positive = 8
     models: Literal["embedded", "any"] = "embedded"
     precision: WarmupPrecision = "fp32"

@@ -1,16 +1,18 @@
 """What the warm-up's loss counts: tokens that are written, and, where wished, tokens that are read."""
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 import torch
 from small import agent_of, small_model, sokoban_vector
-from torch import Tensor
+from torch import Tensor, nn
 
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError
+from turngym.seeding import stream
 from turngym.trainers.core.rows import Read, Row, build_rows
 from turngym.trainers.core.update_config import UpdateConfig
 from turngym.trainers.loop import control
@@ -58,6 +60,47 @@ def test_read_tokens_weigh_as_much_as_was_said(weight: float, played: list[Traje
     for parameter, gradient in zip(model.network.parameters(), gradients, strict=True):
         assert parameter.grad is not None
         torch.testing.assert_close(parameter.grad, gradient / length, rtol=1e-4, atol=1e-9)
+
+
+def written_logprobs(network: nn.Module, row: Row) -> Tensor:
+    """Return the log-probability of each token of a sequence that is written."""
+    logprobs = torch.log_softmax(network(input_ids=torch.tensor([row.ids.tolist()])).logits[0, :-1], -1)
+    places = torch.tensor([read.position for read in row.reads])
+    return logprobs[places, torch.tensor(row.ids.tolist())[places + 1]]
+
+
+@pytest.mark.parametrize("clip", [0.28, 0.01])
+def test_proximal_updates_take_ratios_to_the_model_before_them_and_stop_at_the_clip(
+    clip: float, played: list[Trajectory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PSFT: PPO's clip with an advantage of 1; the first update of a pass is that of supervised learning."""
+    model = small_model(dtype=torch.float64)
+    start, parameters = copy.deepcopy(model.network), list(model.network.parameters())
+    config = SupervisedConfig(learning_rate=1e-2, batch_size=2, clip=clip)
+    learner = SupervisedLearner(model.network, played, config, 0)
+    order = stream("supervised", 0, 0).permutation(len(learner.batch.sequences)).tolist()
+    ended, largest = iter([False, False, True]), list[float]()
+    step = learner.optimizer.step
+    updates: list[list[int]] = []
+
+    def checked() -> None:
+        chosen = order[2 * len(updates) : 2 * len(updates) + 2]
+        terms = []
+        for number in chosen:
+            row = learner.batch.sequences[number]
+            ratio = (written_logprobs(model.network, row) - written_logprobs(start, row).detach()).exp()
+            largest.append(float(ratio.detach().max()))
+            terms += [ratio.clamp_max(1 + clip)] * int((learner.batch.sequence_of == number).sum())
+        expected = torch.autograd.grad(-torch.cat(terms).mean(), parameters)
+        length = torch.stack([each.norm() for each in expected]).norm().clamp(min=1.0)  # they are clipped
+        for parameter, gradient in zip(parameters, expected, strict=True):
+            torch.testing.assert_close(parameter.grad, gradient / length, rtol=1e-4, atol=1e-9)
+        step()
+        updates.append(chosen)
+
+    monkeypatch.setattr(learner.optimizer, "step", checked)
+    learner.run_epoch(lambda: next(ended))
+    assert len(updates) == 2 and largest[:2] == pytest.approx([1, 1]) and max(largest[2:]) > 1.01
 
 
 def test_a_model_that_learns_what_it_reads_predicts_it_better(played: list[Trajectory]) -> None:
