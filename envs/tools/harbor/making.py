@@ -7,7 +7,8 @@ from pathlib import Path
 
 from turngym.envs.tools.harbor.box import Box
 from turngym.envs.tools.harbor.bubblewrap_box import BubblewrapBox, require_boxes
-from turngym.envs.tools.harbor.docker_box import DockerBox, client, image_of
+from turngym.envs.tools.harbor.docker_box import DockerBox
+from turngym.envs.tools.harbor.docker_images import client, image_of
 from turngym.envs.tools.harbor.dockerfile import NeedsDocker, Recipe, read_recipe
 from turngym.envs.tools.harbor.settings import BoxSettings
 from turngym.envs.tools.harbor.tasks import Task

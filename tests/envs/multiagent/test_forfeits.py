@@ -77,7 +77,7 @@ def test_the_others_earn_what_the_default_action_brings_them(name: str) -> None:
         answer_legally(without, draws[0])
         answer_legally(default, draws[1])
     answer_legally(default, draws[1])
-    rewards = without.answer(without.pending[0], default.actions[-1][1]).rewards
+    rewards = without.answer(without.pending[0], str(default.actions[-1][1])).rewards
     assert rewards == (-1.0, *default.returns[1:]) and any(rewards[1:])
 
 

@@ -11,7 +11,7 @@ import pytest
 from sandbox_backends import IMAGE, SHARED, engine_url
 
 from turngym.__main__ import main
-from turngym.envs.tools.harbor import Harbor, docker_box
+from turngym.envs.tools.harbor import Harbor, docker_images
 from turngym.envs.tools.harbor.box import BoxError
 from turngym.errors import ConfigError, MissingExtra, SnapshotUnsupported
 
@@ -30,7 +30,7 @@ def bash(command: str) -> str:
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Maker]:
     """Make environments whose boxes are containers of the tests' own engine."""
     monkeypatch.setenv("DOCKER_HOST", engine_url())
-    docker_box.client.cache_clear()
+    docker_images.client.cache_clear()
     opened: list[Harbor] = []
 
     def make(files: dict[str, str], dockerfile: str = DOCKERFILE, **options: Any) -> Harbor:
@@ -43,12 +43,12 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Maker]:
     yield make
     for env in opened:
         env.close()
-    docker_box.client().close()
-    docker_box.client.cache_clear()
+    docker_images.client().close()
+    docker_images.client.cache_clear()
 
 
 def containers() -> int:
-    return len(docker_box.client().containers.list(all=True))
+    return len(docker_images.client().containers.list(all=True))
 
 
 @pytest.mark.parametrize("name", ["plain", "names", "env", "steps-mean", "steps-files", "separate", "solution-files"])
@@ -72,7 +72,7 @@ def test_doing_nothing_gives_nothing_and_the_solution_all(name: str, made: Maker
 )
 def test_a_task_of_the_terminal_is_judged_in_a_container(runtime: str, made: Maker, tmp_path: Path) -> None:
     """As in its environment, on an image of the tests with fewer programs than the one that the task names."""
-    docker_box.client().images.get(IMAGE).tag("buildpack-deps", "bookworm")
+    docker_images.client().images.get(IMAGE).tag("buildpack-deps", "bookworm")
     words = ["--option", "family=table", "--tasks", "1", "--out", str(tmp_path / "exported")]
     assert main(["export-tasks", "turngym/Terminal-v0", *words]) == 0
     (place,) = (tmp_path / "exported").iterdir()
@@ -105,7 +105,7 @@ def test_an_image_is_built_once_for_equal_files(made: Maker) -> None:
         env.reset(seed=0)
         seen = env.step(bash("cat built.txt; echo $WORD; id -u; ls -A /sys/class/net"))[0]
         assert seen == "<output>\nhello\nhello\n0\nlo\n</output>"
-    images = [tag for image in docker_box.client().images.list() for tag in image.tags if "turngym-harbor" in tag]
+    images = [tag for image in docker_images.client().images.list() for tag in image.tags if "turngym-harbor" in tag]
     assert len(images) == len(set(images))
     env.close()
 
