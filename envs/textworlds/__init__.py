@@ -33,6 +33,12 @@ SPECS: dict[str, Spec] = {
         "Tasks on one level of NetHack, in words: find the staircase through rooms, corridors and mazes, and others.",
         "nethack",
     ),
+    "turngym/NetHack-v0": Spec(
+        "turngym.envs.textworlds.nethack:NetHack",
+        {},
+        "The whole game of NetHack, in words: explore, fight and go down, level by level.",
+        "nethack",
+    ),
     "turngym/ScienceWorld-v0": Spec(
         "turngym.envs.textworlds.scienceworld:ScienceWorld",
         {},

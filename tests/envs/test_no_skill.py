@@ -37,6 +37,7 @@ ADAPTERS = (
         "Harbor",
         "Jericho",
         "MiniHack",
+        "NetHack",
         "OpenEnv",
     ),
     *("Chess", "OpenEnv", "OpenSpiel", "Othello", "PettingZoo", "ReasoningGym", "TextArena"),

@@ -65,7 +65,7 @@ class Game:
         if self.is_over:
             return
         _, reward, done, _, info = self.env.step(key)
-        has_ended = info["end_status"] == self.env.StepStatus.TASK_SUCCESSFUL
+        has_ended = info["end_status"].name == "TASK_SUCCESSFUL"
         self.is_solved = has_ended and reward > 0  # Memento's wrong end has the same status
         self.is_over = bool(done) or has_ended
         self._note()
@@ -125,7 +125,6 @@ def _package() -> Any:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of pkg_resources, which is deprecated
-        import_package("nle", "turngym/MiniHack-v0", "nle", "nethack")
         import_package("minihack", "turngym/MiniHack-v0", "minihack", "nethack")
         return importlib.import_module("minihack.envs")
 
@@ -194,3 +193,16 @@ def open_task(task: str, is_mapped: bool = False) -> Any:
     entry, options = tasks()[task]
     module, _, name = entry.partition(":")
     return played(getattr(importlib.import_module(module), name), is_mapped, **options)
+
+
+def open_game(character: str) -> Any:
+    """Open the environment of the whole game, for a character such as ``"mon-hum-neu-mal"``, ``"@"`` for a drawn one.
+
+    Raises:
+        MissingExtra: The package is not installed.
+    """
+    import_package("nle", "turngym/NetHack-v0", "nle", "nethack")
+    keys = ("glyphs", "chars", "blstats", "message", "screen_descriptions", "tty_chars")
+    held = ("inv_letters", "inv_strs", "inv_oclasses")
+    kind = importlib.import_module("nle.env.base").NLE
+    return played(kind, character=character, observation_keys=(*keys, *held))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Container, Iterable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,7 +21,7 @@ MOVES: dict[str, Cell] = {
     "southwest": (-1, 1),
 }
 """Direction -> step."""
-MAP_GLYPHS, TRAPS, BOULDER = 2359, 2400, 2353
+MAP_GLYPHS, TRAPS, BOULDER = 2359, 2401, 2353
 """First glyph of the ground, first glyph of a trap, and the glyph of a boulder, in NetHack 3.6."""
 DOORS, CLOSED = (2372, 2373, 2374, 2375), (2374, 2375)
 """Glyphs of open and closed doors, which are entered and left straight on."""
@@ -53,13 +54,20 @@ class Plan:
         costs[(ground == BOULDER) | (glyphs == BOULDER)] = 0
         costs[(glyphs < MAP_GLYPHS - 1000) & (costs > 0)] += _FIGHT
         self._costs = costs.tolist()
-        self._doors = np.isin(ground, DOORS).tolist()
+        self.doors = cells_of(np.isin(ground, DOORS))
+        """Cells of doors, which are entered and left straight on."""
+        self.barred: Container[tuple[Cell, str]] = ()
+        """Steps that are not taken: from a cell in a direction."""
         self.size: Cell = (ground.shape[1], ground.shape[0])
 
-    def cells(self, glyph: int) -> set[Cell]:
-        """Return the cells of a kind of ground."""
-        rows, columns = (self._ground == glyph).nonzero()
-        return {(int(x), int(y)) for x, y in zip(columns, rows, strict=True)}
+    def charge(self, cells: Iterable[Cell], cost: int) -> None:
+        """Set the cost of entering some cells, 0 if they cannot be entered."""
+        for x, y in cells:
+            self._costs[y][x] = cost
+
+    def cells(self, *glyphs: int) -> set[Cell]:
+        """Return the cells of some kinds of ground."""
+        return cells_of(np.isin(self._ground, glyphs))
 
     def steps(self, cell: Cell) -> list[tuple[str, Cell, int]]:
         """Return direction, cell and cost of the steps from a cell."""
@@ -68,30 +76,50 @@ class Plan:
             x, y = cell[0] + dx, cell[1] + dy
             if not (0 <= x < self.size[0] and 0 <= y < self.size[1]) or not self._costs[y][x]:
                 continue
-            if dx and dy and (self._doors[y][x] or self._doors[cell[1]][cell[0]]):
+            if (dx and dy and ((x, y) in self.doors or cell in self.doors)) or (cell, name) in self.barred:
                 continue
             found.append((name, (x, y), self._costs[y][x]))
         return found
 
-    def path(self, start: Cell, targets: set[Cell]) -> list[str] | None:
+    def path(self, start: Cell, targets: Container[Cell]) -> list[str] | None:
         """Return the directions of a cheapest path to one of some cells; None if none is reached."""
+        costs, came = self.reach(start, targets)
+        cell = next(reversed(costs))
+        if cell not in targets:
+            return None
+        names = []
+        while cell != start:
+            name, cell = came[cell]
+            names.append(name)
+        return names[::-1]
+
+    def reach(self, start: Cell, targets: Container[Cell] = ()) -> tuple[dict[Cell, int], dict[Cell, tuple[str, Cell]]]:
+        """Return the costs of the cells that are reached, nearest first, up to the first of some cells.
+
+        Returns:
+            Cell -> cost of the cheapest path, and cell -> direction of the last step of that path and cell before it.
+        """
+        found: dict[Cell, int] = {}
         costs, queue = {start: 0}, [(0, start)]
         came: dict[Cell, tuple[str, Cell]] = {}
         while queue:
             cost, cell = heapq.heappop(queue)
-            if cell in targets:
-                names = []
-                while cell != start:
-                    name, cell = came[cell]
-                    names.append(name)
-                return names[::-1]
-            if cost > costs[cell]:
+            if cell in found:
                 continue
+            found[cell] = cost
+            if cell in targets:
+                break
             for name, after, price in self.steps(cell):
                 if cost + price < costs.get(after, 10**9):
                     costs[after], came[after] = cost + price, (name, cell)
                     heapq.heappush(queue, (cost + price, after))
-        return None
+        return found, came
+
+
+def cells_of(mask: Any) -> set[Cell]:
+    """Return the cells where an array of bools, of shape (rows, columns), is true."""
+    rows, columns = mask.nonzero()
+    return set(zip(columns.tolist(), rows.tolist(), strict=True))
 
 
 def _is_ground(glyphs: Any, with_stone: bool = False) -> Any:

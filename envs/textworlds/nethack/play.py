@@ -105,6 +105,7 @@ class Words(TextEnv[str]):
             said += self._game.act(command.keys, command.answers)
             self._spent += command.times
             self._look()
+            self.watch(command)
             if self._game.is_over:
                 said += ["The game is over."] * (not self._game.is_solved)
                 break
@@ -113,6 +114,9 @@ class Words(TextEnv[str]):
                 said.append(f"You stop: {left} of {len(commands)} commands were not carried out.")
                 break
         return said
+
+    def watch(self, command: Command) -> None:
+        """Note a command that was carried out, for an expert that remembers."""
 
     @abstractmethod
     def judge(self, text: str) -> Outcome[str]:
