@@ -7,6 +7,7 @@ import importlib
 import os
 import re
 import warnings
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,6 +39,8 @@ class Game:
         env._max_episode_steps = _ENDLESS
         env.actions = tuple(range(256))
         env._allow_all_modes = env._allow_all_yn_questions = True
+        env.read = self._note
+        _open().add(env)
 
     def enter(self, seed: int) -> None:
         """Start the game of a seed."""
@@ -116,6 +119,22 @@ class Game:
         self.env.close()
 
 
+@functools.cache
+def _open() -> weakref.WeakSet[Any]:
+    """Return the environments of this process; what a fork of it ends or collects keeps their files."""
+    envs: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def leave() -> None:
+        for env in envs:
+            env._close_nethack.detach()
+            if env.nethack._tempdir is not None:
+                env.nethack._finalizer.detach()
+                env.nethack._tempdir._finalizer.detach()
+
+    os.register_at_fork(after_in_child=leave)
+    return envs
+
+
 @functools.lru_cache(maxsize=1)
 def _package() -> Any:
     """Import the packages.
@@ -171,6 +190,10 @@ def played(kind: Any, is_mapped: bool = False, **options: Any) -> Any:
                 with open(os.path.join(folder, des_file), encoding="utf-8") as file:
                     des_file = file.read()
             super().update(_mapped(des_file) if is_mapped else des_file)
+
+        def _perform_known_steps(self, observation: Any, done: Any, exceptions: bool = True) -> Any:
+            self.read()  # what ended the game, before its page is turned
+            return super()._perform_known_steps(observation, done, exceptions)
 
         def _quit_game(self, observation: Any, done: Any) -> None:
             pass

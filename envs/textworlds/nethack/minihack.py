@@ -101,7 +101,8 @@ class MiniHack(Words):
     rewards but no success.
 
     The expert, for the tasks that walking solves, takes the shortest path on the map of the whole level, where there
-    is one: a few corridors have secret parts, which it does not search for.
+    is one: about one level in six of ``Corridor-R`` has secret parts, which it does not search for, and which have
+    neither a limit by ``slack`` nor a progress.
     """
 
     class Options(Words.Options):
@@ -155,25 +156,17 @@ class MiniHack(Words):
         path = self._path(self._known) if self._is_walk else None
         self._shortest = len(path) if path else 0
         self._limit = math.ceil(self.options.slack * self._shortest)
-        self._nearest = self._shortest
-        self._measure()
         return f"{text}\n{self._left()}" if self._limit else text
 
     def _left(self) -> str:
-        return f"You may use {self._limit - self._spent} more commands."
+        return f"You may use {max(0, self._limit - self._spent)} more commands."
 
     def _path(self, known: Any) -> list[str] | None:
         """Return a path to the staircase, on what the player knows and a map that completes it."""
         plan = Plan(self._glyphs, known)
         return plan.path(self.here, plan.cells(STAIRS_DOWN))
 
-    def _measure(self) -> None:
-        """Note how near the player is to the staircase, if it is on the map that the player knows."""
-        path = self._path(None) if self._shortest else None
-        self._nearest = self._shortest if path is None else min(self._shortest, len(path))
-
     def judge(self, text: str) -> Outcome[str]:
-        self._measure()
         is_solved, is_over = self._game.is_solved, self._game.is_over
         is_cut = bool(self._limit) and self._spent >= self._limit
         if self._limit and not is_over:
@@ -186,7 +179,10 @@ class MiniHack(Words):
     def progress(self) -> float:
         if self._game.is_solved:
             return 1.0
-        return 1 - self._nearest / self._shortest if self._shortest else float("nan")
+        if not self._shortest:
+            return float("nan")
+        path = self._path(None)  # to the staircase, if it is on the map that the player knows
+        return 0.0 if path is None else max(0.0, 1 - len(path) / self._shortest)
 
     def expert_action(self) -> str:
         """Return the next step of the shortest path on the map of the whole level.

@@ -97,7 +97,7 @@ class Words(TextEnv[str]):
         return self.judge(self._tell(self._follow(action, commands)))
 
     def _follow(self, action: str, commands: list[Command]) -> list[str]:
-        """Play commands until one of them hurts the player, changes the level or ends the game."""
+        """Play commands until one of them hurts the player, changes the level or ends the episode."""
         said: list[str] = []
         self._played.append(action)
         for number, command in enumerate(commands):
@@ -110,7 +110,7 @@ class Words(TextEnv[str]):
                 said += ["The game is over."] * (not self._game.is_solved)
                 break
             left = len(commands) - number - 1
-            if left and (self._hit_points < health or self._level != level):
+            if left and (self.is_over() or self._hit_points < health or self._level != level):
                 said.append(f"You stop: {left} of {len(commands)} commands were not carried out.")
                 break
         return said

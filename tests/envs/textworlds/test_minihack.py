@@ -34,6 +34,21 @@ for task in ("Room-Ultimate-15x15", "Quest-Easy", "Corridor-R3"):
         print(env.step(dice.choice(env.legal_actions())))
 """
 
+FORK = """
+import os, sys
+from turngym.envs.textworlds.nethack.minihack import MiniHack
+env = MiniHack(task="Room-5x5")
+env.reset(seed=0)
+if os.fork():
+    os.wait()
+    env.reset(seed=0)
+else:
+    env.step("south")
+    env.close()
+print("forked", flush=True)
+sys.exit()
+"""
+
 
 def played(env: MiniHack, seed: int, is_expert: bool, dice: random.Random) -> tuple[int, int]:
     """Play an episode; return its success and its turns."""
@@ -96,18 +111,46 @@ def test_splits_share_no_level_and_fixed_tasks_have_one() -> None:
     assert MiniHack(task="Room-5x5").finite_instances == 1
 
 
-def test_snapshots_continue_equally_from_every_turn() -> None:
-    env, other, dice = MiniHack(task="Corridor-R3"), MiniHack(task="Corridor-R3"), random.Random(5)
+@pytest.mark.parametrize("task", ["Corridor-R3", "Room-Random-15x15"])
+def test_snapshots_continue_equally_from_every_turn(task: str) -> None:
+    env, other, dice = MiniHack(task=task, slack=0), MiniHack(task=task, slack=0), random.Random(5)
     env.reset(seed=1)
-    saved, steps = [env.snapshot()], []
+    saved, steps, progress = [env.snapshot()], [], [env.progress()]
     for _ in range(25):
         action = dice.choice(env.legal_actions())
         steps.append((action, env.step(action)))
         saved.append(env.snapshot())
+        progress.append(env.progress())
     for turn, state in enumerate(saved[:-1]):
         other.restore(state)
+        assert other.progress() == progress[turn]
         assert other.step(steps[turn][0]) == steps[turn][1]
         assert other.snapshot() == saved[turn + 1]
+    assert task == "Corridor-R3" or len(set(progress)) > 3
+
+
+def test_a_list_of_commands_ends_with_the_limit_of_commands() -> None:
+    env = MiniHack(task="Room-5x5", commands=20, slack=1)
+    env.reset(seed=0)
+    away = ["east", "east", "west", "east", *["southeast"] * 4, *["south"] * 4]
+    observation, reward, terminated, truncated, info = env.step(", ".join(away))
+    assert (reward, terminated, truncated, info["success"]) == (0.0, False, True, 0)
+    assert "8 of 12 commands were not carried out" in observation
+    assert observation.endswith("You may use 0 more commands.")
+    env.close()
+
+
+def test_what_ended_a_game_is_said() -> None:
+    env = MiniHack(task="Freeze-Lava-Restricted", commands=20)
+    env.reset(seed=0)
+    observation, _, terminated, _, _ = env.step(", ".join(["east"] * 20))
+    assert terminated
+    assert "\nYou fall into the lava! You burn to a crisp...\nThe game is over.\n" in observation
+
+
+def test_the_end_of_a_fork_leaves_its_games_to_the_process() -> None:
+    ended = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, check=False)
+    assert ended.stdout == "forked\n" * 2, ended.stderr
 
 
 def test_damaged_snapshots_are_refused() -> None:
