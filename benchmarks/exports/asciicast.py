@@ -51,7 +51,7 @@ def _events(row: Mapping[str, Any], transcript: Mapping[str, Any]) -> Iterator[t
     time = 0.0
     for turn in transcript["turns"]:
         seen = _lines(shown(turn["observation"]))
-        yield time, "o", f"{seen}\r\n\x1b[1;32m> "
+        yield round(time, 3), "o", f"{seen}\r\n\x1b[1;32m> "
         time += _pause(seen, _READ)
         answer = _lines(shown(turn["completion"] or turn["action"]))
         pieces = [answer[start : start + _PIECE] for start in range(0, len(answer), _PIECE)]
@@ -60,7 +60,9 @@ def _events(row: Mapping[str, Any], transcript: Mapping[str, Any]) -> Iterator[t
             yield round(time, 3), "o", piece
         yield round(time, 3), "o", "\x1b[0m\r\n"
     yield round(time, 3), "o", _lines(shown(transcript.get("final_observation") or ""))
-    yield round(time, 3), "o", f"\r\n\x1b[1mreturn {row['returns']:g}, success {row['success']}\x1b[0m\r\n"
+    fault = f", fault: {printable(row['fault'])}" if row["fault"] else ""
+    end = f"return {row['returns']:g}, success {row['success']}{fault}"
+    yield round(time, 3), "o", f"\r\n\x1b[1m{end}\x1b[0m\r\n"
 
 
 def _lines(text: str) -> str:

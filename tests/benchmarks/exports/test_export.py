@@ -1,6 +1,7 @@
 """Exports of a submission: what the files hold, and what is refused. The tools themselves read them in test_inspect."""
 
 import json
+import shutil
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -189,6 +190,17 @@ def test_a_recording_shows_every_turn_and_no_control_characters_of_a_model(tmp_p
     assert shown.count("\x1b") == 2 * (len(told["turns"]) + 1)
     with pytest.raises(ConfigError, match="pass another --out"):
         export(path, "asciicast", tmp_path / "recordings")
+
+
+def test_a_recording_says_that_the_environment_broke(folder: Path, tmp_path: Path) -> None:
+    broken = shutil.copytree(folder, tmp_path / "broken")
+    rows = [{**row, "fault": "exception: \x1b[2J" * (row["task"] == 1)} for row in rows_of(folder)]
+    (broken / "episodes.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    ends = {file.name: file.read_text() for file in export(broken, "asciicast", tmp_path / "recordings")}
+    assert {name for name, text in ends.items() if r", fault: exception: \\x1b[2J\u001b[0m" in text} == {
+        "0-1-0.cast",
+        "0-1-1.cast",
+    }
 
 
 def test_unknown_formats_and_folders_are_refused(
