@@ -31,6 +31,11 @@ _USES = {
 """Class of things of the package -> commands."""
 
 
+def _lower(word: str) -> str:
+    """Return a word in lower case, but a letter of the inventory as it is: A is another thing than a."""
+    return word if len(word) == 1 else word.casefold()
+
+
 class Words(TextEnv[str]):
     """A game of NetHack in words."""
 
@@ -81,7 +86,7 @@ class Words(TextEnv[str]):
 
     def _understood(self, action: str) -> list[Command] | str:
         """Return the commands of an action, or why it is none."""
-        texts = [" ".join(each.casefold().split()) for each in action.split(",")]
+        texts = [" ".join(map(_lower, each.split())) for each in action.split(",")]
         if len(texts) > self.options.commands:
             return f"That is {len(texts)} commands, and an action holds at most {self.options.commands}."
         found = [parse(text, self._allowed) for text in texts]

@@ -119,6 +119,14 @@ def test_texts_reach_no_other_keys(action: str) -> None:
     env.close()
 
 
+def test_letters_of_the_inventory_keep_their_case_and_commands_do_not() -> None:
+    env = NetHack()
+    env.reset(seed=0)
+    assert "You don't have that object" in env.step("DROP A")[0]
+    assert "You cannot drop something you are wearing" in env.step("Drop a")[0]
+    env.close()
+
+
 @pytest.mark.parametrize("character", ["mon-hum-cha-fem", "val-dwa-law-fem", "wiz-elf-cha-mal", "ran-orc-cha-mal"])
 def test_the_character_is_the_one_that_was_asked_for(character: str) -> None:
     env = NetHack(character=character)
