@@ -91,10 +91,11 @@ class MiniHack(Words):
     spent ``slack`` commands for each step of the shortest path, because in the package's own limit wandering solves
     the small ones.
 
-    An instance is the map of its level with the places of the player and of traps. A few tasks, such as ``Room-5x5``,
-    have a handful of instances or one alone, which all splits share. The progress is the share of the shortest path
-    that is behind the player, as far as the staircase is on the map that the player knows. Snapshots are restored by
-    replay.
+    An instance is the map of its level with the places of the player, of traps and of things. Of the 118 tasks 32, such
+    as ``Room-5x5``, have at most 28 instances, many of them only one, which all splits share; the eight of ``Sokoban``
+    are one puzzle each, whose instances differ in creatures and things alone. The progress is the share of the shortest
+    path that is behind the player, as far as the staircase is on the map that the player knows. Snapshots are restored
+    by replay.
 
     Left out are the tasks whose levels follow from no seed of the game: those made of MiniGrid's levels (``MultiRoom``,
     ``LavaCrossing``, ``SimpleCrossing``) and of files that are downloaded (``Boxoban``); and ``ExploreMaze``, which has
