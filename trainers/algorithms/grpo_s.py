@@ -34,9 +34,9 @@ class GRPOSConfig(OutcomeConfig):
     bonus: float = 0.1
     """Mean of what entropies add to right episodes and take from wrong ones."""
     low: float = 0.2
-    """Smallest entropy of a token that is told from smaller ones, in nats."""
+    """Lower bound of the entropy of a token, in nats; smaller ones count as this."""
     high: float = 0.28
-    """Largest entropy of a token that is told from larger ones, in nats."""
+    """Upper bound of the entropy of a token, in nats; larger ones count as this."""
     ddof: int = 0
     """1 for the sample standard deviation of a group, 0 for the population's."""
     epsilon: float = 1e-6

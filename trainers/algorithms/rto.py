@@ -1,7 +1,7 @@
 """RTO: PPO with the token rewards of a model trained by preferences (reinforced token optimisation, arXiv 2404.18922).
 
-A policy trained by DPO tells how good each token is: by its log-probability over that of the reference. The difference
-is added to the rewards of a critic method, token by token. The policy trained by DPO is the teacher of the run.
+A policy trained by DPO, the teacher of the run, rates each token by its log-probability minus that of the reference.
+This is added to the rewards of a critic method, token by token.
 """
 
 from __future__ import annotations

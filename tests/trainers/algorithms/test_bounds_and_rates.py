@@ -124,7 +124,7 @@ def test_rto_adds_what_the_teacher_prefers_to_the_reward_of_each_token() -> None
     own, none = tensor([-1.0, -1.0, -1.0]).double(), torch.zeros(3).double()
     table = table.with_values(none[:2], none, none[:1])
     table = replace(table, token_logprob=own, token_reference_logprob=own - tensor([0.0, 1.0, 0.0]).double())
-    teacher = tensor([-0.5, 3.0, float("nan")]).double()
+    teacher = tensor([-0.5, -0.1, float("nan")]).double()
     method = build("rto", {"rto": {"lam": 0.0, "whiten": False}})
     credit = method.credit(replace(table, token_teacher_logprob=teacher))
     close(credit.advantages, [0.05 * 0.5, 0.05 - 0.01, 10.0], 1e-9)  # the second is cut, the third has no teacher
