@@ -55,24 +55,42 @@ def _run_program(orders: dict[str, Any]) -> NoReturn:
 
 
 class Stream:
-    """One direction of a connection: what has been read of one end and not yet written to the other."""
+    """One direction of a connection: what has been read of one end and not yet written to the other.
 
-    def __init__(self, source: socket.socket, target: socket.socket) -> None:
-        self.source, self.target = source, target
+    Args:
+        source: End that is read.
+        target: End that is written to.
+        is_request: Whether the source is the program, which loses an answer if its end is closed before it ends.
+    """
+
+    def __init__(self, source: socket.socket, target: socket.socket, is_request: bool) -> None:
+        self.source, self.target, self.is_request = source, target, is_request
         self.buffer = bytearray()
         self.has_ended = False
         self.is_over = False
 
     def read(self) -> None:
-        """Take what has come."""
-        data = self.source.recv(_CHUNK)
-        self.buffer += data
+        """Take what has come; where nobody reads it any more, it is dropped."""
+        try:
+            data = self.source.recv(_CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
         self.has_ended = not data
+        if not self.is_over:
+            self.buffer += data
 
     def write(self) -> None:
-        """Pass on what the other end takes."""
-        if self.buffer:
-            del self.buffer[: self.target.send(self.buffer)]
+        """Pass on what the other end takes; one that takes no more may still have an answer to pass back."""
+        try:
+            if self.buffer:
+                del self.buffer[: self.target.send(self.buffer)]
+        except BlockingIOError:
+            return
+        except OSError:
+            self.buffer.clear()
+            self.is_over = True
         if self.has_ended and not self.buffer and not self.is_over:
             self.is_over = True
             with contextlib.suppress(OSError):
@@ -141,22 +159,16 @@ class Forwarder:
             for end in (near, far):
                 end.setblocking(False)
             near.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            away, back = Stream(near, far), Stream(far, near)
+            away, back = Stream(near, far, True), Stream(far, near, False)
             self._pairs[near], self._pairs[far] = (away, back), (back, away)
 
     def _serve(self, end: Any, events: int) -> None:
         away, here = self._pairs[end]
-        try:
-            if events & selectors.EVENT_READ:
-                away.read()
-            for stream in (away, here):
-                with contextlib.suppress(BlockingIOError):
-                    stream.write()
-        except BlockingIOError:
-            return
-        except OSError:
-            away.is_over = here.is_over = True
-        if away.is_over and here.is_over:
+        if events & selectors.EVENT_READ:
+            away.read()
+        away.write()
+        here.write()
+        if all(each.is_over and (each.has_ended or not each.is_request) for each in (away, here)):
             for each in (away.source, away.target):
                 self._watch(each, 0)
                 self._watched.pop(each, None)
