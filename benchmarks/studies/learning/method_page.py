@@ -25,9 +25,10 @@ _STYLE = (
 _HEAD = """# Learning curves of the methods
 
 Each method on FrozenLake as in the quickstart: the embedded model imitates 30 solved lakes, then trains for
-{iterations} iterations of 128 episodes. Arms and settings were fixed in advance
-([plan](../studies/learning/methods.toml), [figures](methods.json), `python benchmarks/studies/learning/methods.py`,
-which runs the seeds that are missing). So far: {counted}. Runs with the same seed share the warm start.
+{iterations} iterations of 128 episodes. A name after a hyphen is a setting of the method before it. Arms and settings
+were fixed in advance ([plan](../studies/learning/methods.toml), [figures](methods.json),
+`python benchmarks/studies/learning/methods.py`, which runs the seeds that are missing). Runs with the same seed share
+the warm start. So far: {counted}.
 
 - **One seed tells little.** In [former studies](README.md#teachers-on-the-quickstarts-lakes) of this task, success
   after training varied between seeds with a standard deviation of 3 to 8 points: single runs that differ by less than
@@ -104,7 +105,7 @@ def picture(found: Mapping[str, Runs]) -> str:
             body += "".join(f'<text x="{x - 4}" y="{at}" text-anchor="end">{word}</text>' for at, word in ends) + "\n"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">'
-        f"<title>Training success of {len(found)} methods</title><style>{_STYLE}</style>\n{body}</svg>\n"
+        f"<title>Training success of {len(found)} arms</title><style>{_STYLE}</style>\n{body}</svg>\n"
     )
 
 
@@ -136,10 +137,10 @@ def _row(name: str, options: str, runs: Runs, grpo: Runs) -> str:
 
 
 def _counted(found: Mapping[str, Runs]) -> str:
-    """Return how many methods have how many seeds."""
+    """Return how many arms have how many seeds."""
     counts = [len(runs) for runs in found.values()]
     parts = [
-        f"{counts.count(seeds)} method{'s'[: counts.count(seeds) - 1]} with {seeds} seed{'s'[: seeds - 1]}"
+        f"{counts.count(seeds)} arm{'s'[: counts.count(seeds) - 1]} with {seeds} seed{'s'[: seeds - 1]}"
         for seeds in sorted(set(counts), reverse=True)
     ]
     return ", ".join(parts)
