@@ -25,7 +25,7 @@ from turngym.options import between
 _WALKS = ("ClosedDoor", "Corridor-R", "HideNSeek", "Labyrinth", "LockedDoor", "MazeWalk", "Room-")
 """Starts of the names of tasks that walking alone solves, doors opened or kicked in on the way."""
 _MANY, _REPEATS = 32, 8
-"""Instances that count as many; and draws without another one, for each that is known, after which these are all."""
+"""Levels that count as many; and draws without another one, for each that is known, after which these are all."""
 _STAIRS = "Reach the staircase down."
 _GOALS = {
     "Eat": "Eat the apple.",
@@ -63,23 +63,29 @@ def own_limit(task: str) -> int:
 
 
 @functools.lru_cache(maxsize=256)
-def _instances(task: str) -> int | None:
-    """Return the number of instances of a task, None if there are many: all, once many more draws find no other."""
+def _has_many_levels(task: str) -> bool:
+    """Return whether a task has many levels: not so once many more draws find no other."""
     game = Game(open_task(task, is_mapped=True))
     found: dict[str, int] = {}
     seed = last = 0
     while len(found) < _MANY and seed - last <= _REPEATS * len(found) + _REPEATS:
-        if found.setdefault(_level(game, seed), seed) == seed:
+        game.enter(seed)
+        if found.setdefault(_level(game), seed) == seed:
             last = seed
         seed += 1
     game.close()
-    return len(found) if len(found) < _MANY else None
+    return len(found) >= _MANY
 
 
-def _level(game: Game, seed: int) -> str:
-    """Enter a level whose map is known, and return a hash of it."""
-    game.enter(seed)
+def _level(game: Game) -> str:
+    """Return a hash of the level of a game whose map is known."""
     return hashlib.sha256(np.ascontiguousarray(game.part("glyphs")).tobytes()).hexdigest()
+
+
+def _player(game: Game) -> str:
+    """Return a hash of what the player is, has and is told."""
+    said = "\n".join(game.said).encode()
+    return hashlib.sha256(game.part("blstats").tobytes() + game.part("inv_strs").tobytes() + said).hexdigest()
 
 
 class MiniHack(Words):
@@ -91,11 +97,12 @@ class MiniHack(Words):
     spent ``slack`` commands for each step of the shortest path, because in the package's own limit wandering solves
     the small ones.
 
-    An instance is the map of its level with the places of the player, of traps and of things. Of the 118 tasks 32, such
-    as ``Room-5x5``, have at most 28 instances, many of them only one, which all splits share; the eight of ``Sokoban``
-    are one puzzle each, whose instances differ in creatures and things alone. The progress is the share of the shortest
-    path that is behind the player, as far as the staircase is on the map that the player knows. Snapshots are restored
-    by replay.
+    An instance is the map of its level, with the places of the player, of traps and of things, and what the player is
+    and has at the start. Splits share no level, except in the 32 of 118 tasks that have at most 28 levels, many of them
+    only one, such as ``Room-5x5``: there the instances of the splits differ in the player and in the dice alone. The
+    eight tasks of ``Sokoban`` are one puzzle each, whose levels differ in creatures and things alone. The progress is
+    the share of the shortest path that is behind the player, as far as the staircase is on the map that the player
+    knows. Snapshots are restored by replay.
 
     Left out are the tasks whose levels follow from no seed of the game: those made of MiniGrid's levels (``MultiRoom``,
     ``LavaCrossing``, ``SimpleCrossing``) and of files that are downloaded (``Boxoban``); and ``ExploreMaze``, which has
@@ -130,7 +137,6 @@ class MiniHack(Words):
         self._is_walk = self.options.task.startswith(_WALKS)
         self.take(Game(env))
         self._map = Game(open_task(self.options.task, is_mapped=True))
-        self.finite_instances = _instances(self.options.task)
         several: int = self.options.commands
         names = [each for each in words.VERBS if each in self._allowed]
         self.instructions = _RULES.format(
@@ -144,15 +150,23 @@ class MiniHack(Words):
 
     def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
-        seed = self.draw(lambda generator: int(generator.integers(2**31)), self.name_of)
+        is_by_level = _has_many_levels(self.options.task)
+        seed = self.draw(
+            lambda generator: int(generator.integers(2**31)), self._level_of if is_by_level else self.name_of
+        )
+        self.instance = self.name_of(seed)
         return self.enter(seed)
 
     def name_of(self, seed: int) -> str:
-        return f"MiniHack {self.options.task} {_level(self._map, seed)}"
+        return f"{self._level_of(seed)} {_player(self._map)}"
+
+    def _level_of(self, seed: int) -> str:
+        self._map.enter(seed)
+        return f"MiniHack {self.options.task} {_level(self._map)}"
 
     def enter(self, seed: int) -> str:
         text = super().enter(seed)
-        _level(self._map, seed)
+        self._map.enter(seed)
         self._known = self._map.part("glyphs").copy()
         path = self._path(self._known) if self._is_walk else None
         self._shortest = len(path) if path else 0

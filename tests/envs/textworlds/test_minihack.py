@@ -100,13 +100,19 @@ def test_games_in_one_process_do_not_touch_each_other() -> None:
     assert together == alone
 
 
-def test_splits_share_no_level_and_fixed_tasks_have_one() -> None:
-    levels = {}
+@pytest.mark.parametrize(("task", "is_by_level"), [("Room-Random-5x5", True), ("Memento-F2", False)])
+def test_splits_share_no_level_but_of_the_few_of_a_task(task: str, is_by_level: bool) -> None:
+    found: dict[str, set[str]] = {}
+    starts: dict[str, str] = {}
     for split in ("train", "dev", "test"):
-        env = MiniHack(task="Room-Random-5x5", split=split)
-        levels[split] = {env.reset(seed=seed) and env.instance for seed in range(30)}
-    assert not levels["train"] & levels["test"] and not levels["dev"] & levels["test"]
-    assert MiniHack(task="Room-5x5").finite_instances == 1
+        env = MiniHack(task=task, split=split)
+        for seed in range(20):
+            observation, _ = env.reset(seed=seed)
+            found.setdefault(split, set()).add(env.instance.rpartition(" ")[0] if is_by_level else env.instance)
+            assert starts.setdefault(env.instance, observation) == observation
+        assert len(found[split]) >= 10
+        env.close()
+    assert not found["train"] & found["test"] and not found["dev"] & (found["test"] | found["train"])
 
 
 @pytest.mark.parametrize("task", ["Corridor-R3", "Room-Random-15x15"])
