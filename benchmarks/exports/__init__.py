@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,7 +16,7 @@ from turngym.agents.recordings.submission import Submission, key_of
 from turngym.benchmarks.exports.source import Source, shown
 from turngym.errors import ConfigError, TurngymError
 from turngym.registry import Registry
-from turngym.storage.files import path_of
+from turngym.storage.files import path_of, write_atomic
 from turngym.types import StrPath
 
 
@@ -113,14 +113,24 @@ def transcripts(
                 yield f"{number}-{row['task']}-{row['attempt']}", environment, row, transcript
 
 
-def require_new_folder(out: Path) -> None:
-    """Raise unless a folder can be written.
+def write_episodes(out: Path, texts: Iterable[tuple[str, str]]) -> list[Path]:
+    """Write one file an episode into a new folder, and return the files.
+
+    Args:
+        out: A folder, absent or empty.
+        texts: Name and content of each file.
 
     Raises:
-        ConfigError: It is a file, or not empty.
+        ConfigError: The folder is a file, or not empty.
     """
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise ConfigError(f"the export is a new folder with one file an episode, and {out} exists: pass another --out.")
+    files = []
+    for name, text in texts:
+        out.mkdir(parents=True, exist_ok=True)
+        files.append(out / name)
+        write_atomic(files[-1], text)
+    return files
 
 
 def numbers(submission: Submission) -> Iterator[tuple[str, str, Mapping[str, Any]]]:

@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from turngym.benchmarks.exports import EXPORTS, require_new_folder, transcripts
+from turngym.benchmarks.exports import EXPORTS, transcripts, write_episodes
 from turngym.benchmarks.exports.source import Source, shown
-from turngym.storage.files import write_atomic
 from turngym.text import printable
 
 WIDTH, HEIGHT = 100, 30
@@ -35,15 +34,13 @@ def export_asciicast(source: Source, out: Path) -> list[Path]:
     Raises:
         ConfigError: It is something else, or the evaluation has no transcripts.
     """
-    require_new_folder(out)
-    files = []
-    for name, environment, row, transcript in transcripts(source.submission):
-        title = printable(f"{environment['label']}, task {row['task']}, attempt {row['attempt']}")
-        header = {"version": 2, "width": WIDTH, "height": HEIGHT, "title": title}
-        files.append(out / f"{name}.cast")
-        files[-1].parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(files[-1], "\n".join(map(json.dumps, (header, *_events(row, transcript)))) + "\n")
-    return files
+    return write_episodes(out, ((f"{name}.cast", _recording(*each)) for name, *each in transcripts(source.submission)))
+
+
+def _recording(environment: Mapping[str, Any], row: Mapping[str, Any], transcript: Mapping[str, Any]) -> str:
+    title = printable(f"{environment['label']}, task {row['task']}, attempt {row['attempt']}")
+    header = {"version": 2, "width": WIDTH, "height": HEIGHT, "title": title}
+    return "\n".join(map(json.dumps, (header, *_events(row, transcript)))) + "\n"
 
 
 def _events(row: Mapping[str, Any], transcript: Mapping[str, Any]) -> Iterator[tuple[float, str, str]]:

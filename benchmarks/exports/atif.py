@@ -15,9 +15,8 @@ from typing import Any
 import turngym
 from turngym.agents.recordings.imports.atif import CALL, OURS
 from turngym.agents.recordings.submission import Submission
-from turngym.benchmarks.exports import EXPORTS, digest, require_new_folder, transcripts
+from turngym.benchmarks.exports import EXPORTS, digest, transcripts, write_episodes
 from turngym.benchmarks.exports.source import Content, Source, plain, shown
-from turngym.storage.files import write_atomic
 
 VERSION = "ATIF-v1.8"
 
@@ -33,13 +32,10 @@ def export_atif(source: Source, out: Path) -> list[Path]:
     Raises:
         ConfigError: It is something else, or the evaluation has no transcripts.
     """
-    require_new_folder(out)
-    files = []
-    for name, content in trajectories(source.submission):
-        files.append(out / f"{name}.json")
-        files[-1].parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(files[-1], json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1))
-    return files
+    found = trajectories(source.submission)
+    return write_episodes(
+        out, ((f"{name}.json", json.dumps(each, ensure_ascii=False, allow_nan=False, indent=1)) for name, each in found)
+    )
 
 
 def trajectories(submission: Submission) -> Iterator[tuple[str, Content]]:

@@ -197,8 +197,8 @@ def lambda_weights(likelihoods: Tensor, returns: Tensor, groups: Tensor, wins: T
     gains = 2 ** ((returns - worst) / (best - worst).clamp_min(torch.finfo(returns.dtype).tiny))
     same, is_equal = groups[:, None] == groups, likelihoods == likelihoods[:, None]
     before = (likelihoods > likelihoods[:, None]) | (is_equal & (returns < returns[:, None]))
-    beside = is_equal & (returns == returns[:, None])
-    ranks = 1 + (same & before).sum(1) + ((same & beside).sum(1) - 1) / 2
+    is_tied = is_equal & (returns == returns[:, None])
+    ranks = 1 + (same & before).sum(1) + ((same & is_tied).sum(1) - 1) / 2
     discounts = 1 / torch.log1p(ranks.to(likelihoods))
     found = (gains[:, None] - gains).abs().to(likelihoods) * (discounts[:, None] - discounts).abs()
     return torch.where(wins, found, 0.0) / max(len(groups[wins.any(1)].unique()), 1)

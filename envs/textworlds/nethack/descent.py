@@ -218,11 +218,11 @@ class Script:
     def _explore(self, plan: Plan) -> list[str] | None:
         """Return the way to the nearest place from where the map may show more."""
         dark = np.pad(self.sight.glyphs == MAP_GLYPHS, 1, constant_values=False)
-        beside = np.zeros_like(self.sight.glyphs, dtype=bool)
+        frontier = np.zeros_like(self.sight.glyphs, dtype=bool)
         for dx, dy in MOVES.values():
-            beside |= dark[1 + dy : dark.shape[0] - 1 + dy, 1 + dx : dark.shape[1] - 1 + dx]
-        beside |= np.isin(self.sight.glyphs, CLOSED)
-        targets = cells_of(beside) - self.memory.visited[self.level] - {self.sight.here}
+            frontier |= dark[1 + dy : dark.shape[0] - 1 + dy, 1 + dx : dark.shape[1] - 1 + dx]
+        frontier |= np.isin(self.sight.glyphs, CLOSED)
+        targets = cells_of(frontier) - self.memory.visited[self.level] - {self.sight.here}
         path = plan.path(self.sight.here, targets)
         return self._kicks(path) if path else None
 

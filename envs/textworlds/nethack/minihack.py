@@ -83,7 +83,7 @@ def _level(game: Game) -> str:
 
 
 def _player(game: Game) -> str:
-    """Return a hash of what the player is, has and is told."""
+    """Return a hash of the statistics and the inventory of the player, and of the messages."""
     said = "\n".join(game.said).encode()
     return hashlib.sha256(game.part("blstats").tobytes() + game.part("inv_strs").tobytes() + said).hexdigest()
 

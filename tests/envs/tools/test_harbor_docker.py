@@ -137,7 +137,7 @@ def test_times_processes_and_snapshots(made: Maker) -> None:
 def test_output_of_a_commands_last_moment_is_read(made: Maker) -> None:
     env = made(folders.task())
     env.reset(seed=0)
-    for number in range(10):  # about the time between two looks at whether the command still runs
+    for number in range(30):  # about the time between two looks at whether the command still runs
         seen = env.step(bash(f"sleep 600 & sleep 0.0{number % 10}; echo {number}"))[0]
         assert seen == f"<output>\n{number}\n</output>"
 

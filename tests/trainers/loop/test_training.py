@@ -142,7 +142,7 @@ def test_the_control_arm_learns_for_as_long_as_training_took(tmp_path: Path) -> 
     train(replace(SMALL, control=True, iterations=1, evaluation=evaluation), tmp_path / "run")
     summary = json.loads((tmp_path / "run" / "control" / "summary.json").read_text())
     trained = RunFolder(tmp_path / "run").metrics()[-1]["time/seconds_total"]
-    assert trained <= summary["seconds"] < trained + 60
+    assert trained <= summary["seconds"] < trained + 5
     assert summary["epochs"] >= 1
     assert "control-sampled" in RunFolder(tmp_path / "run").evaluations()
 
