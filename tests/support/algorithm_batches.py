@@ -83,6 +83,8 @@ VARIANTS: dict[str, tuple[str, dict[str, dict[str, object]]]] = {
     "dpo ipo of means": ("dpo", {"dpo": {"loss": "ipo", "normalisation": "trajectory", "pairs": "extremes"}}),
     "dpo lambda": ("dpo", {"dpo": {"weights": "lambda"}}),
     "dpo apo_zero": ("dpo", {"dpo": {"loss": "apo_zero"}}),
+    "dpo tdpo1": ("dpo", {"dpo": {"loss": "tdpo1"}}),
+    "dpo tdpo2 of means": ("dpo", {"dpo": {"loss": "tdpo2", "normalisation": "trajectory"}}),
     "grpo_s": ("grpo_s", {"grpo_s": {"threshold": 0.0}}),
     "kto": ("kto", {"kto": {"threshold": 0.5}}),
     "gbpo": ("gbpo", {"gbpo": {"clip_high": 0.28}}),  # no target is 1
@@ -271,6 +273,7 @@ def valued(table: TurnTable, seed: int = 1) -> TurnTable:
         token_trainer_logprob=trainers,
         token_teacher_logprob=torch.where(silent, float("nan"), table.token_logprob + 0.5 - gaps),
         token_squares=0.4 + 0.5 * gaps.abs(),
+        token_divergence=0.3 * gaps.square(),
     )
 
 

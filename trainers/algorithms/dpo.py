@@ -3,8 +3,9 @@
 The better of two episodes of one task is preferred, whatever the difference of their returns. Its loss is that of DPO,
 or of a relative: IPO (arXiv 2310.12036), the hinge of SLiC (arXiv 2305.10425), robust DPO (arXiv 2403.00409), or SimPO
 (arXiv 2405.14734) without a reference. SPPO (arXiv 2405.00675), APO (arXiv 2408.06266), NCA (arXiv 2402.05369) and BCO
-(arXiv 2404.04656) move each of the two by its own distance from the reference; LiPO (arXiv 2402.01878) weighs the pairs
-of a ranked group. Pairs come from the policy itself in every iteration, as in online DPO.
+(arXiv 2404.04656) move each of the two by its own distance from the reference; TDPO (arXiv 2404.11999) subtracts how
+much further the worse one has drifted over the vocabulary; LiPO (arXiv 2402.01878) weighs the pairs of a ranked group.
+Pairs come from the policy itself in every iteration, as in online DPO.
 """
 
 from __future__ import annotations
@@ -15,18 +16,23 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias, get_args
 from turngym.errors import ConfigError
 from turngym.lazy import Tensor, torch
 from turngym.trainers.algorithms import ALGORITHMS
-from turngym.trainers.algorithms.base.clipped import one_of, within
+from turngym.trainers.algorithms.base.clipped import one_of, required, sampled, within
 from turngym.trainers.algorithms.grpo import OutcomeConfig, OutcomeMethod, group_credit
-from turngym.trainers.core.algorithm import Credit, Need, Normalisation
+from turngym.trainers.core.algorithm import Credit, Divergence, LossInputs, LossOutput, Need, Normalisation, Term
 from turngym.trainers.core.turn_table import TurnTable
 
-Shape: TypeAlias = Literal["sigmoid", "robust", "hinge", "ipo", "sppo", "apo_zero", "apo_down", "nca", "bco"]
+Shape: TypeAlias = Literal[
+    "sigmoid", "robust", "hinge", "ipo", "sppo", "apo_zero", "apo_down", "nca", "bco", "tdpo1", "tdpo2"
+]
 Pairs: TypeAlias = Literal["all", "extremes"]
 Weights: TypeAlias = Literal["equal", "lambda"]
 _ROUNDING = 1e-9
 """Part of a group's largest return by which sums of equal rewards may differ."""
 ANCHORED: tuple[Shape, ...] = ("sppo", "apo_zero", "apo_down", "nca", "bco")
 """Losses of each episode's distance from the reference, not only of the difference of two."""
+DRIFTING: tuple[Shape, ...] = ("tdpo1", "tdpo2")
+"""Losses that read the KL from the reference to the policy over the vocabulary, at each token of an episode."""
+_DRIFT = Divergence(beta=0.0, source="reference")
 
 
 @dataclass(frozen=True)
@@ -37,13 +43,16 @@ class DPOConfig(OutcomeConfig):
     """What the log-likelihood of an episode is: the sum over its tokens, or with ``trajectory`` their mean."""
     loss: Shape = "sigmoid"
     """Loss of a pair: ``sigmoid`` (DPO), ``robust``, ``hinge`` (SLiC) or ``ipo`` of the difference of log-likelihoods;
-    ``sppo``, ``apo_zero``, ``apo_down``, ``nca`` or ``bco`` of both log-likelihoods, each relative to the reference."""
+    ``sppo``, ``apo_zero``, ``apo_down``, ``nca`` or ``bco`` of both log-likelihoods, each relative to the reference;
+    ``tdpo1`` or ``tdpo2`` of their difference and that of the KL from the reference at their tokens."""
     beta: float = 0.1
     """Weight of log-likelihoods; for ``ipo`` and ``sppo`` the target is 1 / (2 beta)."""
     label_smoothing: float = 0.0
     """Assumed share of pairs in the wrong order, for ``sigmoid`` and, below 0.5, ``robust``."""
     margin: float = 0.0
     """Subtracted from the weighted difference, as in SimPO; for ``sigmoid`` and ``hinge``."""
+    drift_weight: float = 0.5
+    """Weight of the difference of KL for ``tdpo2``, whose better episode's has no gradient; ``tdpo1`` has 1."""
     reference: bool = True
     """True if likelihoods are relative to the reference policy; False is SimPO."""
     pairs: Pairs = "all"
@@ -60,6 +69,7 @@ class DPOConfig(OutcomeConfig):
         within("beta", self.beta, 1e-13)
         within("label_smoothing", self.label_smoothing, 0, 0.5)
         within("margin", self.margin, 0)
+        within("drift_weight", self.drift_weight, 0)
         if not isinstance(self.reference, bool):
             raise ConfigError(f"reference must be True or False, got {self.reference!r}.")
         if self.loss not in ("sigmoid", "robust") and self.label_smoothing:
@@ -69,7 +79,7 @@ class DPOConfig(OutcomeConfig):
             raise ConfigError("label_smoothing must be below 0.5 for loss 'robust', got 0.5: no order is left.")
         if self.loss not in ("sigmoid", "hinge") and self.margin:
             raise ConfigError(f"margin is for the losses 'sigmoid' and 'hinge', got loss {self.loss!r}: leave it at 0.")
-        if self.loss in ANCHORED and not self.reference:
+        if self.loss in (*ANCHORED, *DRIFTING) and not self.reference:
             raise ConfigError(f"loss {self.loss!r} measures distances from a reference: leave reference at True.")
 
 
@@ -81,15 +91,23 @@ class Preferences(NamedTuple):
         loss: Weighted sum over pairs, by default their mean; 0 without a pair.
         accuracy: Share of pairs whose better episode gained likelihood more than the other; 0 without a pair.
         pairs: Number of pairs.
+        drift_slopes: [episodes] Derivative of the loss by each episode's drift.
     """
 
     slopes: Tensor
     loss: Tensor
     accuracy: float
     pairs: int
+    drift_slopes: Tensor
 
 
-def preferences(likelihoods: Tensor, wins: Tensor, config: DPOConfig, weights: Tensor | None = None) -> Preferences:
+def preferences(
+    likelihoods: Tensor,
+    wins: Tensor,
+    config: DPOConfig,
+    weights: Tensor | None = None,
+    drifts: Tensor | None = None,
+) -> Preferences:
     """Compare episodes pair by pair.
 
     Args:
@@ -97,6 +115,7 @@ def preferences(likelihoods: Tensor, wins: Tensor, config: DPOConfig, weights: T
         wins: [episodes, episodes] Whether the first is preferred to the second.
         config: Loss, beta, label smoothing and margin.
         weights: [episodes, episodes] Weight of each pair; one over their number unless given.
+        drifts: [episodes] KL from the reference at the tokens of each, for ``tdpo1`` and ``tdpo2``.
 
     >>> found = preferences(torch.tensor([1.0, -0.5]), torch.tensor([[False, True], [False, False]]), DPOConfig())
     >>> found.loss, found.slopes
@@ -105,11 +124,20 @@ def preferences(likelihoods: Tensor, wins: Tensor, config: DPOConfig, weights: T
     count = int(wins.sum())
     with torch.enable_grad():
         free = likelihoods.detach().requires_grad_()
-        losses = torch.where(wins, pair_losses(free[:, None], free, config), 0.0)
+        drift = (torch.zeros_like(likelihoods) if drifts is None else drifts.detach()).requires_grad_()
+        better = free[:, None] - _lags(drift[:, None], drift, config)
+        losses = torch.where(wins, pair_losses(better, free, config), 0.0)
         loss = losses.sum() / max(count, 1) if weights is None else (weights * losses).sum()
-        (slopes,) = torch.autograd.grad(loss, free)
+        slopes, drift_slopes = torch.autograd.grad(loss, (free, drift), materialize_grads=True)
     right = float((wins & (likelihoods[:, None] > likelihoods)).sum()) / max(count, 1)
-    return Preferences(slopes, loss.detach(), right, count)
+    return Preferences(slopes, loss.detach(), right, count, drift_slopes)
+
+
+def _lags(better: Tensor, worse: Tensor, config: DPOConfig) -> Tensor | float:
+    """Return what TDPO subtracts from the difference of log-likelihoods, given the drift of both episodes."""
+    if config.loss not in DRIFTING:
+        return 0.0
+    return worse - better if config.loss == "tdpo1" else config.drift_weight * (worse - better.detach())
 
 
 def pair_losses(better: Tensor, worse: Tensor, config: DPOConfig) -> Tensor:
@@ -227,14 +255,19 @@ def episode_likelihoods(table: TurnTable, normalisation: Normalisation, referenc
         if table.token_reference_logprob is None:
             raise ConfigError("the turn table has no 'token_reference_logprob': fill it with those of a reference.")
         logprob = logprob - table.token_reference_logprob
-    counted = torch.ones_like(logprob)
+    return _totals(table, logprob, normalisation)
+
+
+def _totals(table: TurnTable, column: Tensor, normalisation: Normalisation) -> tuple[Tensor, Tensor]:
+    """Return the sum or mean of a column over the tokens of each episode in the loss, and which have such a token."""
+    counted = torch.ones_like(column)
     if len(table.masked):
         counted = counted.masked_fill(table.masked[table.token_turn], 0.0)
     tokens = table.token_sum(counted)
-    likelihoods = table.token_sum((logprob * counted).double())
+    totals = table.token_sum((column * counted).double())
     if normalisation == "trajectory":
-        likelihoods = likelihoods / tokens.clamp_min(1)
-    return likelihoods, torch.nonzero(tokens).flatten()
+        totals = totals / tokens.clamp_min(1)
+    return totals, torch.nonzero(tokens).flatten()
 
 
 @ALGORITHMS.register("dpo")
@@ -247,7 +280,13 @@ class DPO(OutcomeMethod[DPOConfig]):
     def needs(self) -> frozenset[Need]:
         """Groups, the log-probabilities before the first update, those of a reference if used, and the loss's needs."""
         reference = {Need.REFERENCE_LOGPROBS} if self.config.reference else set()
-        return super().needs | {Need.OLD_LOGPROBS} | reference
+        drift = set() if self.divergence is None else {Need.DIVERGENCES}
+        return super().needs | {Need.OLD_LOGPROBS} | reference | drift
+
+    @property
+    def divergence(self) -> Divergence | None:
+        """KL from the reference to the policy for ``tdpo1`` and ``tdpo2``."""
+        return _DRIFT if self.config.loss in DRIFTING else None
 
     def credit(self, table: TurnTable) -> Credit:
         """Assign each token the pull of its episode's pairs, so that the mean over episodes is that over pairs.
@@ -260,9 +299,25 @@ class DPO(OutcomeMethod[DPOConfig]):
         returns, groups = table.episode_return()[heard], table.episode_group[heard]
         wins = wins_of(returns, groups, config.pairs)
         weights = lambda_weights(likelihoods[heard], returns, groups, wins) if config.weights == "lambda" else None
-        found = preferences(likelihoods[heard], wins, config, weights)
-        slopes = torch.zeros_like(likelihoods)
-        slopes[heard] = -len(heard) * found.slopes
-        credit = group_credit(table, slopes[table.episode], config)
+        columns, drifts = {}, None
+        if self.divergence is not None:
+            drift = required(table.token_divergence, "token_divergence")
+            drifts = _totals(table, drift, config.normalisation)[0][heard]
+        found = preferences(likelihoods[heard], wins, config, weights, drifts)
+        slopes = torch.zeros(2, len(likelihoods), dtype=likelihoods.dtype)
+        slopes[:, heard] = len(heard) * torch.stack([-found.slopes, found.drift_slopes])
+        credit = group_credit(table, slopes[0, table.episode], config)
+        if drifts is not None:
+            columns["drift_slope"] = table.to_tokens(slopes[1, table.episode])
         metrics = {"dpo_pairs": float(found.pairs), "dpo_loss": float(found.loss), "dpo_accuracy": found.accuracy}
-        return replace(credit, metrics={**credit.metrics, **metrics})
+        return replace(credit, metrics={**credit.metrics, **metrics}, columns={**credit.columns, **columns})
+
+    def loss(self, inputs: LossInputs) -> LossOutput:
+        """Return the policy term, for ``tdpo1`` and ``tdpo2`` that of the drift, and the metrics."""
+        output = super().loss(inputs)
+        if self.divergence is None:
+            return output
+        drift = sampled(required(inputs.divergence, "divergence"), inputs)
+        term = Term(inputs.numbers("drift_slope").to(drift) * drift, self.normalisation)
+        metrics = {**output.metrics, "drift": Term(drift.detach(), "token")}
+        return replace(output, terms={**output.terms, "drift_penalty": term}, metrics=metrics)

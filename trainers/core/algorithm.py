@@ -64,12 +64,14 @@ class Need(enum.Enum):
     """The credit reads what ratios are taken against, so that it must be known before the first update."""
     SQUARED_PROBABILITIES = "squared_probabilities"
     """The credit reads the sum of the squared probabilities that each sampled token was drawn from."""
+    DIVERGENCES = "divergences"
+    """The credit reads the method's :attr:`Algorithm.divergence` at each sampled token before the first update."""
     OBSERVATIONS = "observations"
     """The loss reads the log-probabilities of what prompts say after an answer, see :attr:`LossInputs.observed`."""
 
 
 class Divergence(NamedTuple):
-    """A divergence between the next-token distributions p of the policy and q of its teacher.
+    """A divergence between the next-token distributions p of the policy and q of its teacher or reference policy.
 
     Args:
         beta: ``beta * KL(q, m) + (1 - beta) * KL(p, m)`` with ``m = (1 - beta) * p + beta * q``; 0 is KL(q, p), 1 is
@@ -77,12 +79,14 @@ class Divergence(NamedTuple):
         top: Likeliest tokens that it is taken over, renormalised; 0 for the whole vocabulary.
         of: Whose likeliest tokens these are.
         tail: Keep the probability of all other tokens as one more token, instead of renormalising.
+        source: Whose distribution q is.
     """
 
     beta: float = 0.5
     top: int = 0
     of: Literal["student", "teacher"] = "student"
     tail: bool = False
+    source: Literal["teacher", "reference"] = "teacher"
 
 
 @dataclass(frozen=True)
@@ -290,7 +294,7 @@ class Algorithm(ABC, Generic[ConfigT]):
 
     @property
     def divergence(self) -> Divergence | None:
-        """Divergence from the teacher over the vocabulary that the loss reads; None if it reads none."""
+        """Divergence over the vocabulary, from teacher or reference, that the loss reads; None if it reads none."""
         return None
 
     def learner(self, run: TrainConfig) -> Callable[..., Learner] | None:

@@ -21,6 +21,7 @@ _FIELDS: dict[Scope, tuple[str, ...]] = {
         "token_trainer_logprob",
         "token_teacher_logprob",
         "token_squares",
+        "token_divergence",
     ),
     "turn": (
         "episode",

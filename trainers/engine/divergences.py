@@ -6,7 +6,7 @@ in a few numbers each. Logits of both are made in chunks with the loss, and agai
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -50,12 +50,26 @@ class TeacherStates(NamedTuple):
     @no_grad
     def squares(self, temperature: float) -> Float[Tensor, "token"]:
         """Return the sum of the squared probabilities of each distribution in double precision."""
-        device = self.head.weight.device
-        size = chunk_size(self.head.words, BUDGET if device.type == "cpu" else GPU_BUDGET)
-        parts = [
-            (_wide(self.head.logits(states.to(device))) / (temperature or 1.0)).softmax(-1).square().sum(-1).double()
-            for states in self.hidden.split(size)
-        ]
+        return self._in_chunks(lambda states, _: self._logits(states, temperature).softmax(-1).square().sum(-1))
+
+    @no_grad
+    def divergence(self, other: TeacherStates, form: Divergence, temperature: float) -> Float[Tensor, "token"]:
+        """Return the divergence of each distribution, as the policy's, from another one in double precision."""
+
+        def chunk(own: Tensor, theirs: Tensor) -> Tensor:
+            return _compared(self._logits(own, temperature), other._logits(theirs, temperature), form)
+
+        return self._in_chunks(chunk, other.hidden)
+
+    def _logits(self, states: Tensor, temperature: float) -> Tensor:
+        return _wide(self.head.logits(states.to(self.head.weight.device))) / (temperature or 1.0)
+
+    def _in_chunks(self, values: Callable[[Tensor, Tensor], Tensor], others: Tensor | None = None) -> Tensor:
+        """Return a number for each state, without the logits of all states at once."""
+        budget = BUDGET if self.head.weight.device.type == "cpu" else GPU_BUDGET
+        size = chunk_size(self.head.words, budget // (1 if others is None else 4))
+        pairs = zip(self.hidden.split(size), (self.hidden if others is None else others).split(size), strict=True)
+        parts = [values(*pair).double() for pair in pairs]
         return torch.cat(parts).cpu() if parts else torch.zeros(0, dtype=torch.float64)
 
 
@@ -124,10 +138,8 @@ def divergences(
     size = chunk_size(max(head.words, teacher.head.words), (BUDGET if device.type == "cpu" else GPU_BUDGET) // 4)
 
     def chunk(own: Tensor, other: Tensor) -> Tensor:
-        pair = (head.logits(own), teacher.head.logits(other))
-        logits = [_wide(each) / (temperature or 1.0) for each in pair]
-        words = min(each.shape[-1] for each in logits)  # embeddings may be padded beyond the vocabulary
-        return F.vocabulary_divergence(logits[0][:, :words], logits[1][:, :words], compared.form)
+        logits, others = (_wide(each) / (temperature or 1.0) for each in (head.logits(own), teacher.head.logits(other)))
+        return _compared(logits, others, compared.form)
 
     parts = [
         chunk(hidden[mine[start : start + size]], theirs[start : start + size])
@@ -139,6 +151,11 @@ def divergences(
         return torch.zeros(token.shape, device=device) * hidden.sum()
     flat = torch.cat(parts)
     return flat.new_zeros(token.shape).index_put((rows.to(device), columns.to(device)), flat)
+
+
+def _compared(logits: Tensor, others: Tensor, form: Divergence) -> Tensor:
+    words = min(logits.shape[-1], others.shape[-1])  # embeddings may be padded beyond the vocabulary
+    return F.vocabulary_divergence(logits[:, :words], others[:, :words], form)
 
 
 def _wide(x: Tensor) -> Tensor:

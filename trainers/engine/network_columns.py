@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+from turngym.agents.trajectory import Trajectory
 from turngym.lazy import Tensor, nn, no_grad, torch
-from turngym.trainers.core.rows import Batch, MicroBatch, Row, micro_batches
+from turngym.trainers.core.algorithm import Algorithm, Need
+from turngym.trainers.core.rows import Batch, MicroBatch, Row, build_batch, micro_batches
 from turngym.trainers.core.turn_table import TurnTable
 from turngym.trainers.core.update_config import default_micro_batch_tokens
 from turngym.trainers.engine.divergences import TeacherStates, head_as_it_is, hidden_states
 from turngym.trainers.engine.layouts import ROWS, Layout
+from turngym.trainers.engine.layouts.check import fits
+from turngym.trainers.engine.lessons import rows_after
 from turngym.trainers.engine.ranks.spread import Replicated, Spread
 from turngym.trainers.engine.scoring import Critic, score
 from turngym.trainers.engine.teachers import Teacher
@@ -184,3 +188,65 @@ def sampled_logprobs(
     found = torch.full((len(table.token_turn),), fill, dtype=torch.float64)
     found[batch.token[batch.action_mask]] = laid_out[batch.action_mask]
     return found
+
+
+def with_distributions(
+    table: TurnTable, batch: Batch, networks: Networks, algorithm: Algorithm[Any], states: TeacherStates | None
+) -> TurnTable:
+    """Return the table with what the credit reads of the policy's whole distributions.
+
+    Args:
+        table: The table.
+        batch: The sequences.
+        networks: The networks.
+        algorithm: The method.
+        states: The distributions that the policy's are compared with.
+    """
+    needs, form = algorithm.needs, algorithm.divergence
+    if not needs & {Need.SQUARED_PROBABILITIES, Need.DIVERGENCES}:
+        return table
+    own = teacher_states(batch, table, Teacher(networks.policy), networks)
+    if Need.SQUARED_PROBABILITIES in needs:
+        table = replace(table, token_squares=own.squares(networks.temperature))
+    if Need.DIVERGENCES in needs and states is not None and form is not None:
+        table = replace(table, token_divergence=own.divergence(states, form, networks.temperature))
+    return table
+
+
+def with_teacher(
+    table: TurnTable,
+    kept: Sequence[Trajectory],
+    rows: Sequence[Row],
+    batch: Batch,
+    networks: Networks,
+    teacher: Teacher,
+    with_states: bool,
+) -> tuple[TurnTable, TeacherStates | None]:
+    """Return the table with the teacher's log-probabilities, nan in episodes that it has no lesson for.
+
+    With states, its whole distributions at the sampled tokens are returned as well.
+    """
+    if teacher.lessons is not None:
+        batch = build_batch(rows_after(rows, teacher.lessons(kept)))
+    if not fits(teacher.network, networks.layout):
+        networks = replace(networks, layout=ROWS)
+    found, states = scored_by(teacher, table, kept, batch, networks, with_states, fill=float("nan"))
+    return replace(table, token_teacher_logprob=found), states
+
+
+def scored_by(
+    teacher: Teacher,
+    table: TurnTable,
+    kept: Sequence[Trajectory],
+    batch: Batch,
+    networks: Networks,
+    with_states: bool,
+    fill: float,
+) -> tuple[Tensor, TeacherStates | None]:
+    """Return log-probabilities of the sampled tokens under a network, and its whole distributions if asked for."""
+    with teacher.ready():
+        if not with_states:
+            return sampled_logprobs(batch, table, teacher.network, networks, fill=fill), None
+        states = teacher_states(batch, table, teacher, networks)
+        ids = [token for each in kept for turn in each.turns for token in turn.completion_ids]
+        return states.logprobs(torch.tensor(ids, dtype=torch.long), networks.temperature), states

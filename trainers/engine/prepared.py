@@ -16,20 +16,20 @@ from turngym.trainers.core.algorithm import Algorithm, Credit, Divergence, LossI
 from turngym.trainers.core.columns import SampledTokens, check_token_columns, lay_out, lay_out_column
 from turngym.trainers.core.finite import check_advantages
 from turngym.trainers.core.flattened import check_tokens, flatten
-from turngym.trainers.core.rows import Batch, MicroBatch, Row, build_batch, micro_batches, rows_of
+from turngym.trainers.core.rows import Batch, MicroBatch, build_batch, micro_batches, rows_of
 from turngym.trainers.core.turn_table import TurnTable, table_of
 from turngym.trainers.core.update_config import EVERYTHING, Exclusion, LayoutName, OldLogprobs
 from turngym.trainers.engine.divergences import Compared, TeacherStates
-from turngym.trainers.engine.layouts import ROWS
-from turngym.trainers.engine.layouts.check import fits, require_layout
+from turngym.trainers.engine.layouts.check import require_layout
 from turngym.trainers.engine.layouts.pictures import layout_for
-from turngym.trainers.engine.lessons import rows_after
 from turngym.trainers.engine.network_columns import (
     Networks,
     lengths_of,
     sampled_logprobs,
+    scored_by,
     shortest,
-    teacher_states,
+    with_distributions,
+    with_teacher,
     with_values,
 )
 from turngym.trainers.engine.ranks.spread import Replicated, Spread
@@ -239,12 +239,13 @@ def prepare(
         return PreparedBatch(kept, table, nothing, 0, batch, networks, {}, Need.ENTROPY in algorithm.needs)
     wanted = {Need.TRAINER_LOGPROBS} | ({Need.OLD_LOGPROBS} if old_logprobs == "own" else set())
     trainers = old_logprobs == "trainer" or bool(wanted & algorithm.needs)
-    table = _with_columns(table, batch, networks, first_pass if trainers else None)
-    if Need.SQUARED_PROBABILITIES in algorithm.needs:
-        table = _with_squares(table, batch, networks)
-    states, form = None, algorithm.divergence
+    form = algorithm.divergence
+    source = None if form is None else form.source
+    table, states = _with_columns(table, kept, batch, networks, first_pass if trainers else None, source == "reference")
     if teacher is not None:
-        table, states = _with_teacher(table, kept, rows, batch, networks, teacher, form is not None)
+        table, taught = with_teacher(table, kept, rows, batch, networks, teacher, source == "teacher")
+        states = states or taught
+    table = with_distributions(table, batch, networks, algorithm, states)
     credit = _checked_credit(algorithm, table, kept)
     weights = {name: loss_weights(table, name, credit.masked) for name in algorithm.normalisations}
     is_own = old_logprobs == "own" and not trainers
@@ -255,53 +256,31 @@ def prepare(
     )
 
 
-def _with_columns(table: TurnTable, batch: Batch, networks: Networks, first_pass: _FirstPass | None) -> TurnTable:
-    """Return the table with what the networks compute; the trainer's log-probabilities if a first pass is given."""
+def _with_columns(
+    table: TurnTable,
+    kept: Sequence[Trajectory],
+    batch: Batch,
+    networks: Networks,
+    first_pass: _FirstPass | None,
+    with_states: bool,
+) -> tuple[TurnTable, TeacherStates | None]:
+    """Return the table with what the networks compute; the trainer's log-probabilities if a first pass is given.
+
+    With states, the reference's whole distributions at the sampled tokens are returned as well.
+    """
+    states = None
     policy, reference, critic = networks.policy, networks.reference, networks.critic
     if critic is not None:
         table = with_values(batch, table, critic, networks.token_limit, networks.layout, networks.spread)
     if reference is not None:
-        with Teacher(reference, is_bare=reference is policy).ready():
-            found = sampled_logprobs(batch, table, reference, networks)
+        found, states = scored_by(
+            Teacher(reference, is_bare=reference is policy), table, kept, batch, networks, with_states, fill=0.0
+        )
         table = replace(table, token_reference_logprob=found)
     if first_pass is not None:
         found = sampled_logprobs(batch, table, policy, networks, first_pass(_scored_sequences(batch)))
         table = replace(table, token_trainer_logprob=found)
-    return table
-
-
-def _with_squares(table: TurnTable, batch: Batch, networks: Networks) -> TurnTable:
-    """Return the table with the policy's squared probabilities, summed over the vocabulary."""
-    states = teacher_states(batch, table, Teacher(networks.policy), networks)
-    return replace(table, token_squares=states.squares(networks.temperature))
-
-
-def _with_teacher(
-    table: TurnTable,
-    kept: Sequence[Trajectory],
-    rows: Sequence[Row],
-    batch: Batch,
-    networks: Networks,
-    teacher: Teacher,
-    with_states: bool,
-) -> tuple[TurnTable, TeacherStates | None]:
-    """Return the table with the teacher's log-probabilities, nan in episodes that it has no lesson for.
-
-    With states, its whole distributions at the sampled tokens are returned as well.
-    """
-    if teacher.lessons is not None:
-        batch = build_batch(rows_after(rows, teacher.lessons(kept)))
-    if not fits(teacher.network, networks.layout):
-        networks = replace(networks, layout=ROWS)
-    states = None
-    with teacher.ready():
-        if with_states:
-            states = teacher_states(batch, table, teacher, networks)
-            ids = [token for each in kept for turn in each.turns for token in turn.completion_ids]
-            found = states.logprobs(torch.tensor(ids, dtype=torch.long), networks.temperature)
-        else:
-            found = sampled_logprobs(batch, table, teacher.network, networks, fill=float("nan"))
-    return replace(table, token_teacher_logprob=found), states
+    return table, states
 
 
 def _checked_credit(algorithm: Algorithm[Any], table: TurnTable, kept: Sequence[Trajectory]) -> Credit:

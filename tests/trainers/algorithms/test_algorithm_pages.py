@@ -42,6 +42,7 @@ COSTS = {
     Need.TEACHER_LOGPROBS: "teacher pass",
     Need.TRAINER_LOGPROBS: "trainer pass",
     Need.SQUARED_PROBABILITIES: "policy pass",
+    Need.DIVERGENCES: "policy pass",
     Need.GREEDY: "one greedy episode per instance",
     Need.SNAPSHOTS: "episodes from snapshots",
     Need.OBSERVATIONS: "logits of observations",

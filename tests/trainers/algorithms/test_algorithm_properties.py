@@ -181,12 +181,14 @@ def test_permuting_the_episodes_permutes_the_advantages(variant: str) -> None:
     assert table.token_trainer_logprob is not None
     assert table.token_teacher_logprob is not None
     assert table.token_squares is not None
+    assert table.token_divergence is not None
     shuffled = replace(
         shuffled,
         token_reference_logprob=table.token_reference_logprob[tokens],
         token_trainer_logprob=table.token_trainer_logprob[tokens],
         token_teacher_logprob=table.token_teacher_logprob[tokens],
         token_squares=table.token_squares[tokens],
+        token_divergence=table.token_divergence[tokens],
     )
     found = algorithm.credit(shuffled)
     torch.testing.assert_close(found.advantages, credit.advantages[tokens])

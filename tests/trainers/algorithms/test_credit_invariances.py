@@ -36,6 +36,7 @@ BATCH_STATISTICS = {
     **dict.fromkeys(("icepop", "mis", "ppo+icepop, all counted", "tis"), WHITENED),
     **dict.fromkeys(("kl_cov", "m2po", "rto"), WHITENED),
     **dict.fromkeys(("dpo", "dpo apo_zero", "dpo ipo of means", "dpo lambda", "trpa"), PAIRED),
+    **dict.fromkeys(("dpo tdpo1", "dpo tdpo2 of means"), PAIRED),
     **dict.fromkeys(("aspo", "r2vpo"), WHITENED),
     **dict.fromkeys(("gpg", "lite_ppo"), "differences are scaled over the batch: that is the method"),
     **dict.fromkeys(("mmd", "ppo+mmd with both divergences"), WHITENED),
@@ -150,6 +151,7 @@ def valued(trajectories: list[Trajectory]) -> TurnTable:
         token_trainer_logprob=table.token_logprob + 0.2 * columns[1],
         token_teacher_logprob=table.token_logprob - 0.3 * columns[1],
         token_squares=0.5 + 0.3 * columns[1],
+        token_divergence=0.5 + 0.4 * columns[1],
     )
 
 
@@ -268,6 +270,7 @@ def test_a_fault_takes_its_episode_out_and_nothing_else(trajectories: list[Traje
         token_trainer_logprob=kept.token_trainer_logprob,
         token_teacher_logprob=kept.token_teacher_logprob,
         token_squares=kept.token_squares,
+        token_divergence=kept.token_divergence,
     )
     for variant in variants():
         assert torch.equal(made(variant).credit(more).advantages, made(variant).credit(kept).advantages), variant

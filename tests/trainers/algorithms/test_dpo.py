@@ -19,6 +19,8 @@ from turngym.trainers.core.weights import loss_weights
 
 PAIR = ((-12.0, -13.0, 8), (-10.0, -9.5, 6))
 """Log-likelihood of the better and the worse episode, that under the reference, and their tokens."""
+DRIFTS = (0.6, 0.9)
+"""KL from the reference at the tokens of each."""
 
 
 def said(logprob: float, tokens: int, reward: float, group: int = 0) -> Trajectory:
@@ -34,6 +36,8 @@ def said(logprob: float, tokens: int, reward: float, group: int = 0) -> Trajecto
 def pair_table(reference: bool = True) -> TurnTable:
     table = turn_table([said(u, n, r) for (u, _, n), r in zip(PAIR, (1.0, 0.0), strict=True)])
     gaps = torch.cat([torch.full((n,), v / n, dtype=torch.float64) for _, v, n in PAIR])
+    drifts = torch.cat([torch.full((n,), k / n) for (_, _, n), k in zip(PAIR, DRIFTS, strict=True)])
+    table = replace(table, token_divergence=drifts.double())
     return replace(table, token_reference_logprob=gaps.to(table.token_logprob)) if reference else table
 
 
@@ -41,7 +45,7 @@ def gradient_close(
     table: TurnTable, credit: Credit, normalisation: str, loss: torch.Tensor, free: torch.Tensor
 ) -> None:
     """The gradient of the policy loss, sum of weight x advantage x log-probability, is that of another loss."""
-    (expected,) = torch.autograd.grad(loss, free)
+    (expected,) = torch.autograd.grad(loss, free, retain_graph=True)
     close(-loss_weights(table, normalisation) * credit.advantages.double(), expected.tolist(), 1e-6)
 
 
@@ -68,6 +72,9 @@ MEANS = {"normalisation": "trajectory"}
         ({"loss": "nca"}, 1.350825),
         ({"loss": "bco"}, 1.312856),
         ({"loss": "hinge"}, 0.85),
+        ({"loss": "tdpo1"}, 0.634946),
+        ({"loss": "tdpo2"}, 0.627924),
+        ({"loss": "tdpo2", "drift_weight": 2.0, **MEANS}, 0.690235),
         ({"loss": "ipo"}, 12.25),
         ({"loss": "ipo", **MEANS}, 22.960069),
         (MEANS, 0.682785),
@@ -84,6 +91,13 @@ def test_losses_and_gradients_of_a_pair_are_those_of_the_papers(options: Mapping
     sums = table.token_sum(units)
     if config.normalisation == "trajectory":
         sums = sums / torch.tensor([8.0, 6.0])
+    free_drift = table.token_divergence.clone().requires_grad_()  # type: ignore[union-attr]
+    drifts = table.token_sum(free_drift)
+    if config.normalisation == "trajectory":
+        drifts = drifts / torch.tensor([8.0, 6.0])
+    lag = drifts[1] - drifts[0]
+    if config.loss == "tdpo2":
+        lag = config.drift_weight * (drifts[1] - drifts[0].detach())
     up, down = config.beta * sums[0], config.beta * sums[1]
     logit, smoothing, target = up - down - config.margin, config.label_smoothing, 1 / (2 * config.beta)
     whole = {
@@ -96,9 +110,16 @@ def test_losses_and_gradients_of_a_pair_are_those_of_the_papers(options: Mapping
         "apo_down": up.sigmoid() + 1 - (up - down).sigmoid(),
         "nca": -log_of(up) - 0.5 * log_of(-up) - 0.5 * log_of(-down),
         "bco": -log_of(up) - log_of(-down),
+        "tdpo1": -log_of(logit - config.beta * lag),
+        "tdpo2": -log_of(logit - config.beta * lag),
     }[config.loss]
     assert float(whole.detach()) == pytest.approx(loss, abs=1e-5)
     gradient_close(table, credit, config.normalisation, whole, free)
+    if "drift_slope" in credit.columns:
+        slopes = credit.columns["drift_slope"]
+        assert isinstance(slopes, torch.Tensor)
+        (expected,) = torch.autograd.grad(whole, free_drift)
+        close(loss_weights(table, config.normalisation) * slopes, expected.tolist(), 1e-9)
 
 
 @pytest.mark.parametrize(
@@ -201,6 +222,7 @@ def test_without_a_pair_nothing_is_taught() -> None:
         ({"loss": "hinge", "label_smoothing": 0.1}, "label_smoothing is for the losses 'sigmoid' and 'robust'"),
         ({"loss": "robust", "label_smoothing": 0.5}, "label_smoothing must be below 0.5"),
         ({"loss": "ipo", "margin": 0.1}, "margin is for the losses 'sigmoid' and 'hinge'"),
+        ({"loss": "tdpo2", "drift_weight": -1.0}, "drift_weight must be"),
         ({"loss": "sppo", "reference": False}, "'sppo' measures distances from a reference"),
     ],
 )

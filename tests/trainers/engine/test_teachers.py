@@ -82,6 +82,46 @@ def test_squared_probabilities_are_those_of_the_policy_at_each_sampled_token(
     torch.testing.assert_close(found, torch.cat(expected).detach(), atol=1e-6, rtol=1e-5)
 
 
+@pytest.mark.parametrize("loss", ["tdpo1", "tdpo2"])
+def test_tdpo_compares_whole_distributions_with_those_of_the_reference(
+    loss: str, trajectories: list[Trajectory]
+) -> None:
+    """Its column is the KL from the reference over the vocabulary, and its gradient that of the loss of all pairs."""
+    policy, other, settings = small_model(), small_model(seed=3), {"loss": loss, "beta": 0.02}
+    method = build("dpo", {"dpo": settings})
+    batch = prepare(trajectories, policy, method, reference=other.network, temperature=0.7, old_logprobs="trainer")
+    for inputs in batch.micro_batches():
+        method.loss(inputs).total(inputs).backward()
+    found = [parameter.grad for parameter in policy.network.parameters()]
+    policy.network.zero_grad()
+    sums, drifts, columns = [], [], []
+    for each in trajectories:
+        total = torch.zeros(2)
+        for turn in each.turns:
+            ids, count = torch.tensor([[*turn.prompt_ids, *turn.completion_ids]]), len(turn.completion_ids)
+            p, q = ((model.network(ids).logits[0, -count - 1 : -1] / 0.7).log_softmax(-1) for model in (policy, other))
+            kl = (q.exp() * (q - p)).sum(-1)
+            total = total + torch.stack([(p - q)[range(count), ids[0, -count:]].sum(), kl.sum()])
+            columns.append(kl.detach())
+        sums.append(total[0])
+        drifts.append(total[1])
+    losses = []
+    for better in (1, 3, 5, 7):
+        for worse in (0, 2, 4, 6):
+            if better // 4 == worse // 4:
+                drift = (
+                    drifts[worse] - drifts[better] if loss == "tdpo1" else (drifts[worse] - drifts[better].detach()) / 2
+                )
+                losses.append(-torch.nn.functional.logsigmoid(0.02 * (sums[better] - sums[worse] - drift)))
+    torch.stack(losses).mean().backward()
+    table = batch.table
+    assert table.token_divergence is not None and table.token_divergence.max() > 0.01
+    torch.testing.assert_close(table.token_divergence.float(), torch.cat(columns), atol=1e-5, rtol=1e-4)
+    for gradient, parameter in zip(found, policy.network.parameters(), strict=True):
+        assert gradient is not None
+        torch.testing.assert_close(gradient, parameter.grad, atol=1e-6, rtol=1e-3)
+
+
 def test_another_model_scores_what_the_policy_sampled(trajectories: list[Trajectory]) -> None:
     other = small_model(seed=3, hidden=32)
     expected = scored(other.network, trajectories)

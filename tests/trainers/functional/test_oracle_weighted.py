@@ -16,6 +16,7 @@ from turngym.trainers.algorithms import build
 from turngym.trainers.algorithms.aspo import ASPO
 from turngym.trainers.algorithms.base.clipped import PolicyMethod
 from turngym.trainers.algorithms.dmpo import matching_slopes
+from turngym.trainers.algorithms.dpo import DPOConfig, Shape, preferences
 from turngym.trainers.algorithms.dvao import spread_weighted
 from turngym.trainers.algorithms.nft import NFT
 from turngym.trainers.algorithms.pf_ppo import PFPPOConfig, filter_weights
@@ -61,6 +62,20 @@ def test_otb(vector: Vector) -> None:
     weights = vector.real(vector["rollout_is_weights"] or torch.ones(mask.shape).tolist())[mask]
     table = replace(table, token_squares=weights**2 * (1 - 2 * chances + squares) - 1 + 2 * chances)
     check_credit(vector, table, "otb", singleton="raw")
+
+
+@every("tdpo_loss")
+def test_tdpo(vector: Vector) -> None:
+    settings = vector.settings
+    loss: Shape = "tdpo1" if settings["version"] == 1 else "tdpo2"
+    config = DPOConfig(loss=loss, beta=settings["beta"], drift_weight=settings["alpha"])
+    first = torch.tensor([[False, True], [False, False]])
+    names = ("chosen_margin", "rejected_margin", "chosen_kl", "rejected_kl")
+    losses = []
+    for pair in zip(*(vector[name] for name in names), strict=True):
+        told = vector.real(list(pair))
+        losses.append(preferences(told[:2], first, config, drifts=told[2:]).loss)
+    vector.close(torch.stack(losses), vector["losses"])
 
 
 @every("rto_token_rewards")
