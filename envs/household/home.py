@@ -11,7 +11,7 @@ from turngym.envs.household.planner import explore, next_command
 from turngym.envs.household.rules import NOTHING_HAPPENS, House
 from turngym.envs.household.world import KINDS, LOOK, NOWHERE
 from turngym.envs.validation import require_running
-from turngym.errors import ConfigError
+from turngym.errors import ExpertLost
 from turngym.options import one_of
 from turngym.types import JSONValue
 
@@ -106,11 +106,12 @@ class HomeEnv(TextEnv[str]):
 
         Raises:
             ConfigError: No episode is under way.
+            ExpertLost: Nothing leads to the goal any more.
         """
         require_running(self)
         command = explore(self._house) if self._expert == "explorer" else self._plan()
         if command is None:
-            raise ConfigError(f"{self.env_id} has no expert action here: nothing leads to the goal of {self.instance}.")
+            raise ExpertLost(f"{self.env_id} has no expert action here: nothing leads to the goal of {self.instance}.")
         return command
 
     def _plan(self) -> str | None:

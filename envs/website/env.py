@@ -18,7 +18,7 @@ from turngym.envs.website.page import Page, text_of
 from turngym.envs.website.session import BLANK, PlainTab, WebSiteSession
 from turngym.envs.website.sites import KINDS, SITES, Instance, goal_of, world_of
 from turngym.envs.website.store import Store
-from turngym.errors import ConfigError, nearest
+from turngym.errors import ExpertLost, nearest
 from turngym.options import OptionError, between, one_of
 from turngym.types import JSONValue
 
@@ -193,14 +193,15 @@ class WebSite(TextEnv[str]):
         """Return the next action of an expert that knows the site and finds things by the names in the goal.
 
         Raises:
-            ConfigError: No episode is under way, or something was changed that the goal does not ask for.
+            ConfigError: No episode is under way.
+            ExpertLost: Something was changed that the goal does not ask for.
         """
         require_running(self)
         database = self._store.database
         session = self._session
         action = next_action(self._goal, self._verdict.held, session.page, session.seen, self._site, database)
         if action is None:
-            raise ConfigError(f"{self.env_id} has no expert action here: a change that nobody asked for is in the way.")
+            raise ExpertLost(f"{self.env_id} has no expert action here: a change that nobody asked for is in the way.")
         return action
 
     # Coroutines, for the vector backend asyncio.

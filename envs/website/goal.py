@@ -161,7 +161,7 @@ def _fits(wanted: Wanted, cells: Mapping[str, Cell], ids: Mapping[str, int]) -> 
 def next_action(
     goal: Goal, held: Sequence[bool], page: Page, seen: Collection[str], site: Site, database: sqlite3.Connection
 ) -> str | None:
-    """Return the expert's next action, None where all conditions hold.
+    """Return the expert's next action, None where all conditions hold or a form that it needs is gone.
 
     Args:
         goal: The goal.
@@ -181,7 +181,7 @@ def next_action(
     return None
 
 
-def _approach(task: Task, page: Page, way: Sequence[str]) -> str:
+def _approach(task: Task, page: Page, way: Sequence[str]) -> str | None:
     """Return the next step along a way: the farthest of its pages that can be reached from here at once."""
     here = without_note(page.path)
     for target in reversed(way):
@@ -209,9 +209,9 @@ def _base(path: str) -> tuple[str, dict[str, str]]:
     return bare, values
 
 
-def _send(task: Task, page: Page) -> str:
+def _send(task: Task, page: Page) -> str | None:
     actions = [form.action for form in page.forms]
-    return _enter(page, actions.index(task.form), task.fields)
+    return _enter(page, actions.index(task.form), task.fields) if task.form in actions else None
 
 
 def _enter(page: Page, form: int, fields: Mapping[str, str]) -> str:

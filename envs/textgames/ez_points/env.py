@@ -38,7 +38,7 @@ from turngym.envs.textgames.ez_points.formula import (
 )
 from turngym.envs.textgames.ez_points.solver import Hand, completion, is_solvable, solution
 from turngym.envs.validation import refuse_task, require_running
-from turngym.errors import ConfigError
+from turngym.errors import ConfigError, ExpertLost
 from turngym.options import OptionError, between
 from turngym.types import JSONValue
 
@@ -261,7 +261,8 @@ class EZPoints(PictureEnv):
         """Return the next token of a right formula, or the whole of it.
 
         Raises:
-            ConfigError: No episode is under way, or no right formula starts like the one so far.
+            ConfigError: No episode is under way.
+            ExpertLost: No right formula starts like the one so far.
         """
         require_running(self)
         done = tuple(self._tokens)
@@ -276,7 +277,7 @@ class EZPoints(PictureEnv):
     def _ending(self) -> tuple[str, ...]:
         tail = self._tail()
         if tail is None:
-            raise ConfigError(
+            raise ExpertLost(
                 f"{self.env_id} has no expert action here: no formula that begins with {' '.join(self._tokens)!r} "
                 f"makes {self.target}. Call reset(), or restore() an earlier state."
             )

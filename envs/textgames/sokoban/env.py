@@ -31,7 +31,7 @@ from turngym.envs.textgames.sokoban.rules import (
 )
 from turngym.envs.textgames.sokoban.solver import solve
 from turngym.envs.validation import refuse_task, require_running
-from turngym.errors import ConfigError
+from turngym.errors import ExpertLost
 from turngym.options import between
 from turngym.types import JSONValue
 
@@ -178,14 +178,14 @@ class Sokoban(PictureEnv):
         """Return the next move of a shortest solution.
 
         Raises:
-            ConfigError: No episode is under way, or the room can no longer be solved, for example because a box
-                stands in a corner.
+            ConfigError: No episode is under way.
+            ExpertLost: The room can no longer be solved, for example because a box stands in a corner.
         """
         require_running(self)
         if self._place not in self._plan:
             path = solve(self._room, self._place)
             if not path:
-                raise ConfigError(
+                raise ExpertLost(
                     f"{self.env_id} has no expert action here: the room can no longer be solved from this state. "
                     f"Call reset(), or restore() an earlier state."
                 )
