@@ -49,12 +49,21 @@ class Ask:
         episode: Number of the episode, part of the sampling key.
         turn: Position of the turn in the episode, also part of the key.
         purpose: Purpose of the completion: ``action``, or a name such as ``summary``.
+        attempt: Number of earlier calls for the same purpose in this turn, whose answers are replaced.
     """
 
     messages: tuple[Message, ...]
     episode: int
     turn: int
     purpose: str = ACTION
+    attempt: int = 0
+
+    @property
+    def key(self) -> str:
+        """Part of the sampling key besides episode and turn; empty for the first call for an action."""
+        if self.attempt:
+            return f"{self.purpose} {self.attempt}"
+        return "" if self.purpose == ACTION else self.purpose
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +80,7 @@ class Reply:
         too_long: Reason for the missing answer if the prompt did not fit.
         cut_off: Whether the answer reached the maximum length without an end token.
         restricted: Whether its tokens were sampled from part of the vocabulary.
+        pictures: The images in the prompt as PNG files, if known.
     """
 
     text: str
@@ -82,6 +92,7 @@ class Reply:
     too_long: str = ""
     cut_off: bool = False
     restricted: bool = False
+    pictures: tuple[bytes, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ class Request:
         image: The image in the observation, [H, W, 3], if it has one.
         finds_action: Whether the environment finds the action in a whole completion by a notation of its rules.
         tools: Tools for models with native tool calls, if the environment declares any.
+        attempt: Number of earlier proposals of this turn that a critic objected to.
     """
 
     slot: int
@@ -49,6 +50,7 @@ class Request:
     image: NDArray[np.uint8] | None = None
     finds_action: bool = False
     tools: ToolSet | None = None
+    attempt: int = 0
 
     @property
     def legal_actions(self) -> tuple[str, ...]:

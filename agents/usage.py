@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from turngym.agents.trajectory import Trajectory
 
 
+_IF_ANY = ("tokens_cached", "objections", "unreadable")
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Costs of answers; instances can be added.
@@ -29,6 +32,8 @@ class Usage:
         failures: Kind of failure -> number of failed calls.
         shortened: Turns whose prompt dropped earlier turns because a server refused the whole conversation.
         tokens_cached: Number of the ``tokens_in`` that came from a server's cache.
+        objections: Proposed actions that a critic called wrong.
+        unreadable: Proposed actions without a readable verdict of the critic, which count as not objected to.
 
     >>> total = Usage(tokens_in=5, calls=1) + Usage(tokens_in=2, calls=3, retries=2, failures={"timeout": 2})
     >>> total.tokens_in, total.calls, dict(total.failures)
@@ -46,6 +51,8 @@ class Usage:
     failures: Mapping[str, int] = field(default_factory=dict)
     shortened: int = 0
     tokens_cached: int = 0
+    objections: int = 0
+    unreadable: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         costs = [cost for cost in (self.cost, other.cost) if cost is not None]
@@ -61,6 +68,8 @@ class Usage:
             dict(Counter(self.failures) + Counter(other.failures)),
             self.shortened + other.shortened,
             self.tokens_cached + other.tokens_cached,
+            self.objections + other.objections,
+            self.unreadable + other.unreadable,
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -68,7 +77,7 @@ class Usage:
         return {
             "tokens_in": self.tokens_in,
             "tokens_out": self.tokens_out,
-            **({"tokens_cached": self.tokens_cached} if self.tokens_cached else {}),
+            **{name: count for name in _IF_ANY if (count := getattr(self, name))},
             "calls": self.calls,
             "retries": self.retries,
             "lost": self.lost,

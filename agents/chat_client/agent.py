@@ -17,7 +17,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
-from turngym.agents.chat import ACTION, Ask, ChatModel, Reply, guessed_tokens, reasoning_notes
+from turngym.agents.chat import Ask, ChatModel, Reply, guessed_tokens, reasoning_notes
 from turngym.agents.chat import Message as ChatMessage
 from turngym.agents.chat_client.background import Background
 from turngym.agents.chat_client.check import check_server, explained, is_of_server, is_unreachable
@@ -372,4 +372,4 @@ def backoff(attempt: int, draw: float, first: float, longest: float) -> float:
 
 
 def _key(ask: Ask) -> _Key:
-    return (ask.episode, ask.turn) if ask.purpose == ACTION else (ask.episode, ask.turn, ask.purpose)
+    return (ask.episode, ask.turn, ask.key) if ask.key else (ask.episode, ask.turn)

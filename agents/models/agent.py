@@ -11,7 +11,7 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import NDArray
 
-from turngym.agents.chat import ACTION, Ask, ChatModel, Message, Reply
+from turngym.agents.chat import Ask, ChatModel, Message, Reply
 from turngym.agents.core import Agent, Decision, Request, build_each
 from turngym.agents.models.generate import Completion, Generate
 from turngym.agents.models.loading import Vocabulary
@@ -181,11 +181,9 @@ class ModelAgent(Agent, ChatModel):
         began = time.perf_counter()
         prompts = [self._chat_ids(ask.messages) for ask in asks]
         count = self.sampling.max_new_tokens
-        uniforms = [
-            turn_uniforms(self.seed, self.iteration, a.episode, a.turn, count, "" if a.purpose == ACTION else a.purpose)
-            for a in asks
-        ]
-        completions = self.generate(prompts, uniforms, self.sampling) if asks else []
+        uniforms = [turn_uniforms(self.seed, self.iteration, ask.episode, ask.turn, count, ask.key) for ask in asks]
+        pictures = [self.chat_pictures(ask.messages) for ask in asks]
+        completions = self.chat_completions(prompts, pictures, uniforms) if asks else []
         latency = time.perf_counter() - began
         return [
             Reply(
@@ -196,9 +194,29 @@ class ModelAgent(Agent, ChatModel):
                 found.logprobs,
                 cut_off=self.is_cut_off(found.ids),
                 restricted=self.sampling.is_restricted,
+                pictures=shown,
             )
-            for prompt, found in zip(prompts, completions, strict=True)
+            for prompt, found, shown in zip(prompts, completions, pictures, strict=True)
         ]
+
+    def chat_pictures(self, messages: Sequence[Message]) -> tuple[bytes, ...]:
+        """Return the images that the model is shown with a conversation, as PNG files."""
+        return ()
+
+    def chat_completions(
+        self,
+        prompts: Sequence[tuple[int, ...]],
+        pictures: Sequence[tuple[bytes, ...]],
+        uniforms: Sequence[NDArray[np.float64]],
+    ) -> Sequence[Completion]:
+        """Sample the answer to each conversation.
+
+        Args:
+            prompts: Token ids of the conversations.
+            pictures: The images of each.
+            uniforms: Random numbers of each completion.
+        """
+        return self.generate(prompts, uniforms, self.sampling)
 
     def greedy(self, max_new_tokens: int) -> ModelAgent:
         """Return an agent without memories that shares the loaded model, with greedy decoding."""

@@ -121,7 +121,7 @@ def make_agent(description: str, settings: AgentSettings | None = None) -> Agent
         return agent
     from turngym.agents.players.styled import styled  # imported only when a style is used
 
-    return styled(agent, chosen.style)
+    return styled(agent, chosen.style, chosen)
 
 
 def _built_in(description: str, settings: AgentSettings) -> Agent:

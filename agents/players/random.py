@@ -15,7 +15,7 @@ class RandomAgent(Agent):
     """Samples uniformly from the legal actions.
 
     Args:
-        seed: Random seed, combined with episode and turn.
+        seed: Random seed, combined with episode, turn and attempt.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -33,7 +33,9 @@ class RandomAgent(Agent):
         return Decision(action, completion)
 
     def _draw(self, request: Request) -> str:
-        generator = stream("random agent", self.seed, request.episode, request.turn)
+        generator = stream(
+            "random agent", self.seed, request.episode, request.turn, *[request.attempt] * bool(request.attempt)
+        )
         legal = request.info["legal_actions"]
         return str(legal[generator.integers(len(legal))]) if legal else Unicode(generator).sample()
 

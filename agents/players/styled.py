@@ -2,17 +2,63 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from turngym.agents.chat import ACTION, Ask, ChatModel, Note, Reply, reasoning_notes
+from turngym.agents.chat import ACTION, Ask, ChatModel, Message, Note, Reply, reasoning_notes
 from turngym.agents.chat_client.agent import ServerAgent
 from turngym.agents.chat_client.background import Background
 from turngym.agents.core import Agent, Decision, EagerAgent, Request, build_each
+from turngym.agents.players import AgentSettings
+from turngym.agents.prompt_text import PromptConfig
+from turngym.agents.prompting.critics import Critic, Proposal, critic_of
 from turngym.agents.prompting.styles import PLAIN, ChatTurn, EpisodeMemory, Scene, Style, Try, make_style
+from turngym.agents.prompting.styles.critic import Checked
 from turngym.agents.usage import Usage
 from turngym.errors import ConfigError, PromptTooLong
+
+if TYPE_CHECKING:
+    from turngym.envs.vector import TextVectorEnv
+
+REJECTED = "rejected"
+"""Purpose of a note with a completion that was replaced after an objection."""
+
+
+class AskedAgent(ChatModel):
+    """An agent without a language model, as a model that reads the last message and answers with an action.
+
+    Args:
+        agent: The agent. It is asked several times in a turn, each time with a higher ``attempt`` in its request.
+    """
+
+    def __init__(self, agent: Agent) -> None:
+        self.agent = agent
+        self.prompt = PromptConfig(max_prompt_tokens=sys.maxsize)
+        self.format = "plain"
+        self._requests: dict[int, Request] = {}
+
+    def see(self, requests: Sequence[Request]) -> None:
+        """Read the requests of turns that start now."""
+        self._requests.update((request.episode, request) for request in requests)
+
+    def ask(self, asks: Sequence[Ask]) -> list[Reply]:
+        """Return the agent's action for each call."""
+        requests = [
+            replace(self._requests[ask.episode], observation=ask.messages[-1].text, attempt=ask.attempt) for ask in asks
+        ]
+        return [Reply(decision.action, decision.usage or Usage(calls=1)) for decision in self.agent.act(requests)]
+
+    def count(self, messages: Sequence[Message]) -> int:
+        """Return 0: there are no tokens."""
+        return 0
+
+    def forget(self, episode: int) -> None:
+        """Drop the memory of an episode."""
+        self._requests.pop(episode, None)
+        self.agent.forget(episode)
 
 
 class Conductor:
@@ -21,11 +67,13 @@ class Conductor:
     Args:
         style: Decides what is asked.
         model: The model to call.
+        critic: Judges proposed actions, for the style ``critic``.
     """
 
-    def __init__(self, style: Style, model: ChatModel) -> None:
+    def __init__(self, style: Style, model: ChatModel, critic: Critic | None = None) -> None:
         self.style = style
         self.model = model
+        self.critic = critic
         self._memories: dict[int, EpisodeMemory] = {}
         self._tries: dict[int, tuple[Try, ...]] = {}
 
@@ -36,6 +84,25 @@ class Conductor:
     def forget(self, episode: int) -> None:
         """Forget an episode."""
         self._memories.pop(episode, None)
+        if isinstance(self.model, AskedAgent):
+            self.model.forget(episode)
+        if self.critic is not None:
+            self.critic.forget(episode)
+
+    def see(self, requests: Sequence[Request]) -> None:
+        """Read the requests of turns that start now, in the thread that steps the environments."""
+        if isinstance(self.model, AskedAgent):
+            self.model.see(requests)
+        if self.critic is not None:
+            self.critic.see(requests)
+
+    def ask(self, asks: Sequence[Ask]) -> list[Reply]:
+        """Return the answer to each call: of the critic to proposals, of the model to all others."""
+        proposals = [ask for ask in asks if isinstance(ask, Proposal)]
+        others = [ask for ask in asks if not isinstance(ask, Proposal)]
+        verdicts = iter(self.critic.ask(proposals) if proposals and self.critic else ())
+        answers = iter(self.model.ask(others) if others else ())
+        return [next(verdicts if isinstance(ask, Proposal) else answers) for ask in asks]
 
     def follow(self, request: Request, action: str, completion: str) -> Decision:
         """Remember a turn that was decided elsewhere."""
@@ -64,7 +131,9 @@ class Conductor:
                     raise PromptTooLong(why)
                 reply = yield ask
                 usage += reply.usage
-                if reply.too_long:  # start the turn again, within a limit that the model may have lowered
+                if reply.too_long and not isinstance(
+                    ask, Proposal
+                ):  # start the turn again, within a limit that the model may have lowered
                     refused[ask.purpose], why = self.model.count(ask.messages), reply.too_long
                     vars(memory).update(remembered)
                     script = self.style.turn(memory, scene)
@@ -72,6 +141,7 @@ class Conductor:
                     continue
                 notes += reasoning_notes(reply.reasoning)
                 if ask.purpose == ACTION:
+                    notes += [Note(REJECTED, last.text)] if ask.attempt else []
                     last = reply
                 else:
                     notes.append(Note(ask.purpose, reply.text))
@@ -80,8 +150,21 @@ class Conductor:
             completion = str(stop.value)
         action = self.model.format_of(request).action_of(completion, self.model.thinking)
         memory.turns.append(ChatTurn(scene.shown, completion, action))
-        ids = last.prompt_ids, last.completion_ids, last.logprobs
-        return Decision(action, completion, *ids, usage, tuple(notes), cut_off=last.cut_off, restricted=last.restricted)
+        if completion != last.text:  # the critic's action: no token of it was sampled by the player
+            notes.append(Note(REJECTED, last.text))
+            last = Reply("", usage)
+        return Decision(
+            action,
+            completion,
+            last.prompt_ids,
+            last.completion_ids,
+            last.logprobs,
+            usage + self.style.counted(notes),
+            tuple(notes),
+            cut_off=last.cut_off,
+            restricted=last.restricted,
+            pictures=last.pictures,
+        )
 
 
 class StyledAgent(Agent):
@@ -90,10 +173,11 @@ class StyledAgent(Agent):
     Args:
         style: Decides what is asked.
         model: The agent around the model.
+        critic: Judges proposed actions, for the style ``critic``.
     """
 
-    def __init__(self, style: Style, model: ChatModel) -> None:
-        self.conductor = Conductor(style, model)
+    def __init__(self, style: Style, model: ChatModel, critic: Critic | None = None) -> None:
+        self.conductor = Conductor(style, model, critic)
 
     @property
     def style(self) -> Style:
@@ -108,15 +192,18 @@ class StyledAgent(Agent):
     @property
     def prompts_text(self) -> str:
         """Style and how actions are written, in one line."""
+        if isinstance(self.conductor.model, AskedAgent):
+            return f"the style {self.style.name}"
         written = self.conductor.model.prompts_text.partition("; ")[2]
         return f"the style {self.style.name}; {written}"
 
     def act(self, requests: Sequence[Request]) -> list[Decision]:
         """Play all turns together: pending calls go to the model as one batch."""
+        self.conductor.see(requests)
         turns = {id(request): self.conductor.turn(request) for request in requests}
         steps = dict(enumerate(build_each(requests, lambda request: next(turns[id(request)]))))
         while order := [i for i, step in steps.items() if isinstance(step, Ask)]:
-            replies = self.conductor.model.ask([step for step in steps.values() if isinstance(step, Ask)])
+            replies = self.conductor.ask([step for step in steps.values() if isinstance(step, Ask)])
             answers = {id(requests[i]): reply for i, reply in zip(order, replies, strict=True)}
             go_on = partial(_sent, turns, answers)
             steps.update(zip(order, build_each([requests[i] for i in order], go_on), strict=True))
@@ -134,16 +221,30 @@ class StyledAgent(Agent):
         """Drop the memory of an episode."""
         self.conductor.forget(episode)
 
+    @property
+    def _agents(self) -> dict[str, Agent]:
+        """The agents inside: the player, and the one that judges if it is another one."""
+        model, critic = self.conductor.model, self.conductor.critic
+        found: dict[str, object] = {"player": model.agent if isinstance(model, AskedAgent) else model}
+        if critic is not None and critic.agent is not model:
+            found["critic"] = critic.agent
+        return {name: each for name, each in found.items() if isinstance(each, Agent)}
+
     def prepare(self) -> None:
-        """Let the inner agent check that it can play."""
-        inside = self.conductor.model
-        if isinstance(inside, Agent):
-            inside.prepare()
+        """Let the inner agents check that they can play."""
+        for each in self._agents.values():
+            each.prepare()
+
+    def attach(self, vector: TextVectorEnv) -> None:
+        """Set the vector of the following requests."""
+        for each in self._agents.values():
+            each.attach(vector)
 
     def details(self) -> dict[str, Any]:
-        """Return the inner agent's details."""
-        inside = self.conductor.model
-        return inside.details() if isinstance(inside, Agent) else {}
+        """Return the player's details, and the critic's if it is another agent."""
+        found = {name: each.details() for name, each in self._agents.items()}
+        critic = found.get("critic", {})
+        return {**found.get("player", {}), **({"critic": critic} if critic else {})}
 
 
 _Turn: TypeAlias = Generator[Ask, Reply, Decision]
@@ -164,17 +265,18 @@ class StyledServerAgent(StyledAgent, EagerAgent):
     Args:
         style: Decides what is asked.
         server: The agent around the server.
+        critic: Judges proposed actions, for the style ``critic``.
     """
 
-    def __init__(self, style: Style, server: ServerAgent) -> None:
-        super().__init__(style, server)
+    def __init__(self, style: Style, server: ServerAgent, critic: Critic | None = None) -> None:
+        super().__init__(style, server, critic)
         self.server = server
         self._background: Background[Decision] = Background(server.config.concurrency, "styled-agent")
 
     @property
     def problems(self) -> dict[str, str]:
         """Kind of failure -> message of the first one."""
-        return self.server.problems
+        return {**getattr(self._agents.get("critic"), "problems", {}), **self.server.problems}
 
     def act(self, requests: Sequence[Request]) -> list[Decision]:
         """Return one decision for each request, in order."""
@@ -182,16 +284,17 @@ class StyledServerAgent(StyledAgent, EagerAgent):
 
     def begin(self, requests: Sequence[Request]) -> None:
         """Start playing turns, up to ``concurrency`` at a time."""
+        if self._background.is_idle:
+            self.server.ready()
+        self.conductor.see(requests)
         for request in requests:
-            if self._background.is_idle:
-                self.server.ready()
             self._background.begin(request, partial(self._played, request))
 
     def _played(self, request: Request) -> Decision:
         turn = self.conductor.turn(request)
         [step] = build_each([request], lambda _: next(turn))
         while isinstance(step, Ask):
-            [reply] = self.server.ask([step])
+            [reply] = self.conductor.ask([step])
             [step] = build_each([request], partial(_sent, {id(request): turn}, {id(request): reply}))
         return step
 
@@ -201,15 +304,21 @@ class StyledServerAgent(StyledAgent, EagerAgent):
 
     def abandon(self) -> None:
         """Close all connections, so that threads waiting for the server end at once."""
-        self._background.abandon(self.server.server.abort)
+        self._background.abandon(self._abort)
+
+    def _abort(self) -> None:
+        for each in self._agents.values():
+            if isinstance(each, ServerAgent):
+                each.server.abort()
 
 
-def styled(agent: Agent, style: str | Style) -> Agent:
+def styled(agent: Agent, style: str | Style, settings: AgentSettings | None = None) -> Agent:
     """Return an agent that plays in a style; the agent itself for ``plain``.
 
     Args:
-        agent: An agent around a language model.
+        agent: An agent around a language model; any agent for the style ``critic``.
         style: The style, or its name, with options as in ``summary:budget=1500``.
+        settings: Settings of the agent, which a critic shares.
 
     Raises:
         UnknownName: There is no such style.
@@ -218,10 +327,13 @@ def styled(agent: Agent, style: str | Style) -> Agent:
     made = make_style(style) if isinstance(style, str) else style
     if made.name == PLAIN:
         return agent
+    critic = critic_of(made.by, made.server, settings or AgentSettings(), agent) if isinstance(made, Checked) else None
     if isinstance(agent, ServerAgent):
-        return StyledServerAgent(made, agent)
+        return StyledServerAgent(made, agent, critic)
     if isinstance(agent, ChatModel):
-        return StyledAgent(made, agent)
+        return StyledAgent(made, agent, critic)
+    if not made.needs_model:
+        return StyledAgent(made, AskedAgent(agent), critic)
     raise ConfigError(
         f"the style {made.name!r} is for agents that ask a language model, such as hf:PATH or openai:MODEL@URL; "
         f"{type(agent).__name__} asks none: leave --style out."

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from turngym.agents.prompt_text import Fit
+
+if TYPE_CHECKING:
+    from turngym.agents.chat import ChatModel, Message
 
 FILLED = 0.75
 """Share of the limit to which a too long conversation is shortened, so that the next turns can be appended."""
@@ -68,6 +71,21 @@ def most_that_fit(most: int, fits: Callable[[int], bool]) -> int:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if fits(middle) else (low, middle - 1)
     return low
+
+
+def with_last_turns(model: ChatModel, turns: int, prompt: Callable[[int], list[Message]]) -> list[Message]:
+    """Return a prompt that leaves out as few of the first turns as it can.
+
+    Args:
+        model: Reads the prompt.
+        turns: Number of turns.
+        prompt: Takes the number of turns that are left out.
+    """
+
+    def fits(kept: int) -> bool:
+        return model.count(prompt(turns - kept)) <= model.fitting_limit
+
+    return prompt(0 if fits(turns) else turns - most_that_fit(max(turns - 1, 0), fits))
 
 
 def note_of(fit: Fit, actions: Sequence[str], at_beginning: bool = True) -> str:

@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from turngym.agents.chat import Ask, ChatModel, Message
 from turngym.agents.chat_client.agent import ServerAgent
@@ -14,7 +14,7 @@ from turngym.agents.core import Agent
 from turngym.agents.models.settings import model_settings
 from turngym.agents.players import AgentSettings, make_agent, settings_for
 from turngym.agents.players.styled import StyledAgent
-from turngym.agents.prompting.fitting import most_that_fit
+from turngym.agents.prompting.fitting import with_last_turns
 from turngym.agents.trajectory import Trajectory
 from turngym.agents.verifiers import VERIFIERS, Verdict
 from turngym.errors import ConfigError
@@ -84,21 +84,6 @@ class ModelVerifier:
         return with_last_turns(self.model, len(turns), prompt)
 
 
-def with_last_turns(model: ChatModel, turns: int, prompt: Callable[[int], list[Message]]) -> list[Message]:
-    """Return a prompt that leaves out as few of the first turns as it can.
-
-    Args:
-        model: Reads the prompt.
-        turns: Number of turns.
-        prompt: Takes the number of turns that are left out.
-    """
-
-    def fits(kept: int) -> bool:
-        return model.count(prompt(turns - kept)) <= model.fitting_limit
-
-    return prompt(0 if fits(turns) else turns - most_that_fit(max(turns - 1, 0), fits))
-
-
 def foreign_mark(texts: Sequence[str]) -> str:
     """Return a line that nobody who writes one of the texts can foresee."""
     return "=====" + hashlib.sha256("\0".join(texts).encode("utf8", "replace")).hexdigest()[:16]
@@ -114,8 +99,8 @@ def read_score(text: str) -> float:
     return min(max(float(found[-1]) / 10, 0.0), 1.0) if found else math.nan
 
 
-def _settings_of_judge(argument: str, settings: AgentSettings) -> AgentSettings:
-    """Return the settings of a verifier's agent: greedy decoding, and the prompts that its model was trained with."""
+def settings_of_judge(argument: str, settings: AgentSettings) -> AgentSettings:
+    """Return the settings of an agent that judges: greedy decoding, and the prompts that its model was trained with."""
     if model_settings(argument.partition(":")[2]) is None:
         return dataclasses.replace(settings, temperature=0.0, style="plain")
     return settings_for(argument, seed=settings.seed, server=settings.server, temperature=0.0, style="plain")
@@ -155,7 +140,7 @@ def judge_of(argument: str, settings: AgentSettings, who: str = "a judge") -> Ch
     Raises:
         ConfigError: It uses no language model.
     """
-    found = make_agent(argument, _settings_of_judge(argument, settings))
+    found = make_agent(argument, settings_of_judge(argument, settings))
     if not isinstance(found, ChatModel):
         raise ConfigError(
             f"{who} needs a language model, {type(found).__name__} asks none: name openai:MODEL@URL or hf:PATH."

@@ -21,11 +21,12 @@ from turngym.agents.core import Agent
 from turngym.agents.players import AgentSettings
 from turngym.agents.players.styled import styled
 from turngym.agents.prompting.experiences import Edited, edited, numbered, read_experiences
+from turngym.agents.prompting.fitting import with_last_turns
 from turngym.agents.prompting.styles.experiences import Experiences
 from turngym.agents.recordings.shapes import NUMBER, Kinds, MalformedData, is_kind, shape, usage_problem
 from turngym.agents.recordings.submission import load_submission
 from turngym.agents.usage import Usage
-from turngym.agents.verifiers.model import foreign_mark, with_last_turns
+from turngym.agents.verifiers.model import foreign_mark
 from turngym.benchmarks.evaluation.evaluate import evaluate
 from turngym.benchmarks.evaluation.folder import require_equal, require_free
 from turngym.benchmarks.evaluation.records import results

@@ -8,12 +8,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from turngym.agents.chat import Message
 from turngym.agents.core import Request
 from turngym.agents.models.agent import ModelAgent
 from turngym.agents.models.generate import Completion
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.models.vision.generation import generate_with_pictures
-from turngym.agents.models.vision.pictures import PictureInputs, PictureTokenizer
+from turngym.agents.models.vision.pictures import TEXT_ONLY, PictureInputs, PictureTokenizer
 from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.prompting.prompts import Memory, PromptBuilder
 from turngym.agents.sampling import Sampling
@@ -119,6 +120,28 @@ class VisionAgent(ModelAgent):
             )
         self._shown[request.episode] = (*seen[:-1], *added) if before else added
         return whole
+
+    def _chat_ids(self, messages: Sequence[Message]) -> tuple[int, ...]:
+        shown = self.chat_pictures(messages)
+        if not shown:
+            return super()._chat_ids(messages)
+        said = [
+            (TEXT_ONLY if each.role == "user" and each.image is None else each.role, each.text) for each in messages
+        ]
+        return self.takes.expanded(self._with_picture.chat(said), shown)
+
+    def chat_pictures(self, messages: Sequence[Message]) -> tuple[bytes, ...]:
+        """Return the images of the messages, as PNG files."""
+        return tuple(png(message.image) for message in messages if message.image is not None)
+
+    def chat_completions(
+        self,
+        prompts: Sequence[tuple[int, ...]],
+        pictures: Sequence[tuple[bytes, ...]],
+        uniforms: Sequence[NDArray[np.float64]],
+    ) -> Sequence[Completion]:
+        """Sample the answer to each conversation with its images."""
+        return self._generate(prompts, pictures, uniforms, self.sampling)
 
     def _without_text(self, request: Request) -> Request:
         return replace(request, observation="") if self.prompt.pictures_only and request.image is not None else request

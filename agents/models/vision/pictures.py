@@ -196,8 +196,12 @@ def opened(picture: bytes) -> Any:
     return Image.open(io.BytesIO(picture)).convert("RGB")
 
 
+TEXT_ONLY = "text of the user"
+"""Role of messages of the user without an image, for :class:`PictureTokenizer`."""
+
+
 class PictureTokenizer:
-    """A tokenizer whose chat template shows an image at the start of each message of the user.
+    """A tokenizer whose chat template shows an image at the start of each message of the role ``user``.
 
     Args:
         tokenizer: The model's tokenizer, with a chat template that knows contents of the type image.
@@ -214,6 +218,8 @@ class PictureTokenizer:
         shown: Any = [
             {**message, "content": [{"type": "image"}, {"type": "text", "text": message["content"]}]}
             if message["role"] == "user"
+            else {**message, "role": "user"}
+            if message["role"] == TEXT_ONLY
             else message
             for message in messages
         ]

@@ -15,10 +15,11 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
-from turngym.agents.chat import ACTION, Ask, ChatModel, Message
+from turngym.agents.chat import ACTION, Ask, ChatModel, Message, Note
 from turngym.agents.core import Request
 from turngym.agents.prompt_text import shown_text, system_text
 from turngym.agents.prompting.fitting import FILLED, most_that_fit, note_of, with_note
+from turngym.agents.usage import Usage
 from turngym.errors import ConfigError, PromptTooLong, nearest
 from turngym.registry import Registry
 from turngym.wrappers.wrapping import Wrapping
@@ -100,6 +101,8 @@ class Scene:
     @property
     def shown(self) -> str:
         """The observation as it is shown."""
+        if self.model.prompt.pictures_only and self.request.image is not None:
+            return ""
         return shown_text(self.model.prompt, self.request.observation, self.request.info)
 
     @property
@@ -121,7 +124,7 @@ class Scene:
         """Return whether a prompt has at most ``limit`` tokens, by default those that prompts are shortened to."""
         return self.model.count(messages) <= (self.model.fitting_limit if limit is None else limit)
 
-    def ask(self, messages: Sequence[Message], purpose: str = ACTION) -> Ask:
+    def ask(self, messages: Sequence[Message], purpose: str = ACTION, attempt: int = 0) -> Ask:
         """Return a call of the model.
 
         Raises:
@@ -136,7 +139,7 @@ class Scene:
                 tokens,
                 limit,
             )
-        return Ask(tuple(messages), self.request.episode, self.request.turn, purpose)
+        return Ask(tuple(messages), self.request.episode, self.request.turn, purpose, attempt)
 
 
 class Style(ABC):
@@ -145,6 +148,8 @@ class Style(ABC):
     name: ClassVar[str]
     learns_between_tries: ClassVar[bool] = False
     """True if attempts at a task depend on earlier ones, so that they must be played one after another."""
+    needs_model: ClassVar[bool] = True
+    """False if agents that ask no language model can play in it."""
     texts: ClassVar[Mapping[str, str]] = {}
     """All its prompt texts, by name."""
 
@@ -156,6 +161,10 @@ class Style(ABC):
             memory: Memory, which may be changed. The turn itself is added afterwards.
             scene: Request to answer.
         """
+
+    def counted(self, notes: Sequence[Note]) -> Usage:
+        """Return what the style counts in the notes of a turn besides the calls."""
+        return Usage()
 
     def require_environments(self, env_ids: Iterable[str]) -> None:  # noqa: B027  # most styles fit all
         """Refuse environments that the style cannot be used with.

@@ -120,7 +120,8 @@ class LiveTable(Watcher):
 
 def _is_counted(usage: Usage) -> bool:
     """Return whether a model played; other agents use nothing worth a line."""
-    return bool(usage.tokens_in or usage.retries or usage.lost or usage.unmetered)
+    counts = usage.tokens_in, usage.retries, usage.lost, usage.unmetered, usage.objections, usage.unreadable
+    return any(counts)
 
 
 def show_retries(agent: Agent) -> None:
@@ -180,6 +181,8 @@ def usage_text(usage: Usage) -> str:
         parts.append(f"{usage.lost:,} turns without an answer")
     if usage.shortened:
         parts.append(f"{usage.shortened:,} prompts without some earlier turns")
+    if usage.objections or usage.unreadable:
+        parts.append(f"{usage.objections:,} objections and {usage.unreadable:,} unreadable verdicts of the critic")
     if usage.cost is not None:
         parts.append(f"cost {usage.cost:.4f} USD")
     return ", ".join(parts)

@@ -96,7 +96,7 @@ def test_history_limits_the_turns_that_are_shown(server: ChatServerForTests) -> 
     assert users == ["(2 earlier turns are left out.)\n\nwall 2", "wall 3", "wall 4"]
 
 
-@pytest.mark.parametrize("style", ["react", "summary", "reflexion", "notes"])
+@pytest.mark.parametrize("style", ["react", "summary", "reflexion", "notes", "critic"])
 def test_rules_that_do_not_fit_are_refused_clearly(style: str, server: ChatServerForTests) -> None:
     [decision] = play(agent_in(server, style, max_prompt_tokens=10), 1)
     assert not decision.fault

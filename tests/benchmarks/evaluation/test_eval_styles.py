@@ -126,7 +126,7 @@ def test_a_single_try_of_reflexion_is_refused(server: ChatServerForTests, tmp_pa
     assert not (tmp_path / "out").exists() and not server.requests
 
 
-@pytest.mark.parametrize("style", ["react", "summary:budget=250,keep=1", "reflexion"])
+@pytest.mark.parametrize("style", ["react", "summary:budget=250,keep=1", "reflexion", "critic:by=expert"])
 def test_a_submission_tells_its_style_and_is_accepted(style: str, server: ChatServerForTests, tmp_path: Path) -> None:
     evaluation(server, tmp_path / "out", "--style", style, "--repeats", "2")
     config = json.loads((tmp_path / "out" / "config.json").read_text())
