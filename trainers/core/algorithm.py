@@ -6,11 +6,10 @@ The trainer reads what an algorithm declares and never checks its name.
 from __future__ import annotations
 
 import enum
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError
@@ -241,17 +240,6 @@ class Algorithm(ABC, Generic[ConfigT]):
     def __init__(self, config: ConfigT) -> None:
         self.config = config
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Let methods that were written for version 0.1 and override ``advantages`` run under the name ``credit``."""
-        super().__init_subclass__(**kwargs)
-        own, kind = vars(cls), cast("Any", cls)
-        if "credit" in own:
-            kind.advantages = _former_name(own["credit"])
-        elif "advantages" in own:
-            message = f"{cls.__name__} overrides advantages(table), which is called credit(table) now: rename it."
-            warnings.warn(message, DeprecationWarning, stacklevel=3)
-            kind.credit = own["advantages"]
-
     @property
     @abstractmethod
     def needs(self) -> frozenset[Need]:
@@ -265,11 +253,6 @@ class Algorithm(ABC, Generic[ConfigT]):
     @abstractmethod
     def credit(self, table: TurnTable) -> Credit:
         """Assign credit to the sampled tokens of a batch; pure."""
-
-    if TYPE_CHECKING:
-
-        def advantages(self, table: TurnTable) -> Credit:
-            """Assign credit, under the former name of :meth:`credit`."""
 
     @abstractmethod
     def loss(self, inputs: LossInputs) -> LossOutput:
@@ -300,7 +283,7 @@ class Algorithm(ABC, Generic[ConfigT]):
     def learner(self, run: TrainConfig) -> Callable[..., Learner] | None:
         """Return what makes the learner of a run, with the arguments of :class:`.Learner`; None for that one.
 
-        For methods whose updates are no loss over the sampled tokens.
+        For methods whose updates are not a loss over the sampled tokens.
         """
         return None
 
@@ -344,14 +327,3 @@ class Algorithm(ABC, Generic[ConfigT]):
     def trains_policy(self, iteration: int) -> bool:
         """Return whether the policy is updated in this iteration; False for critic pretraining."""
         return True
-
-
-def _former_name(credit: Callable[[Any, TurnTable], Credit]) -> Callable[[Any, TurnTable], Credit]:
-    """Return ``advantages`` for a class that defines ``credit``, so that ``super().advantages`` finds it."""
-
-    def advantages(self: Any, table: TurnTable) -> Credit:
-        """Assign credit, under the former name of :meth:`Algorithm.credit`."""
-        warnings.warn("advantages(table) is called credit(table) now.", DeprecationWarning, stacklevel=2)
-        return credit(self, table)
-
-    return advantages

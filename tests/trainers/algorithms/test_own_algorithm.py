@@ -142,26 +142,3 @@ def test_the_checkpoint_of_an_own_method_goes_on(own: Path, tmp_path: Path) -> N
     stored = json.loads((tmp_path / "run" / "config.json").read_text("utf8"))
     assert stored["algorithm"] == f"{own}:Rank"
     assert train(config, tmp_path / "run", resume=True).finished
-
-
-def test_a_method_that_still_overrides_advantages_runs_with_a_warning(tmp_path: Path) -> None:
-    """The name until version 0.1, in a method of its own and in one that asks the method it derives from."""
-    code = """
-from turngym.trainers.algorithms.grpo import GRPO, GRPOConfig
-from turngym.trainers.core.algorithm import Credit
-
-class Twice(GRPO):
-    Config = GRPOConfig
-
-    def advantages(self, table):
-        return Credit(2 * super().advantages(table).advantages)
-"""
-    (tmp_path / "twice.py").write_text(code, "utf8")
-    with pytest.warns(DeprecationWarning, match=r"Twice overrides advantages\(table\), which is called credit"):
-        algorithm = build(f"{tmp_path / 'twice.py'}:Twice")
-    table = turn_table(properties.episodes())
-    with pytest.warns(DeprecationWarning, match=r"advantages\(table\) is called credit\(table\) now"):
-        found = algorithm.credit(table).advantages
-    assert torch.equal(found, 2 * build("grpo").credit(table).advantages)
-    with pytest.warns(DeprecationWarning, match="is called credit"):
-        assert torch.equal(algorithm.advantages(table).advantages, found)

@@ -212,22 +212,13 @@ def all_checkpoints(folder: Path) -> list[Path]:
 
 
 def _load_module(module: nn.Module, own: Collection[str], folder: Path, part: str) -> dict[str, Tensor]:
-    """Load a module's own tensors and return them as they are in the file; shared ones must be unchanged."""
-    saved, here, file = read_tensors(folder, part), module.state_dict(), folder / f"{part}.safetensors"
-    if saved.keys() - here.keys() or set(own) - saved.keys():
+    """Load a module's own tensors and return them as they are in the file."""
+    saved = read_tensors(folder, part)
+    if saved.keys() != set(own):
+        file = folder / f"{part}.safetensors"
         raise CheckpointError(f"{file} belongs to another model: resume with the settings of that run.")
-    for name in saved.keys() - set(own):
-        if not torch.equal(saved[name].to(here[name]), here[name]):
-            reason = "its critic was trained as a whole by an earlier version"
-            if file.stem == "policy":
-                reason = "the model that the run began with has changed"
-            raise CheckpointError(
-                f"{file} holds weights that this run shares with its frozen model, and they differ: {reason}. Begin a "
-                "new run, or resume with that version."
-            )
-    found = {name: saved[name] for name in own}
-    module.load_state_dict(found, strict=False)
-    return found
+    module.load_state_dict(saved, strict=False)
+    return saved
 
 
 def _require_pieces(path: Path, state: Mapping[str, Any]) -> None:
@@ -242,7 +233,7 @@ def _require_same_model(path: Path, state: Mapping[str, Any], model: LanguageMod
     if state.get("frozen", "") not in ("", _fingerprint(frozen_parameters(model.network))):
         raise CheckpointError(
             f"{path} holds adapters of other weights than those of {model.name}, which has changed since: restore "
-            "that model, or begin a new run."
+            "that model, or start a new run."
         )
 
 
