@@ -117,17 +117,13 @@ def change_of(arguments: Arguments) -> Change:
         UnknownName: There is no such game or action format.
     """
     options = as_stored(key_values(arguments.option, "--option"))
-    games = (
-        {
-            require_name(name.removeprefix("turngym/")): (game, options)
-            for name, game in players_of(",".join(arguments.games), "--games").items()
-        }
-        if arguments.games
-        else {}
-    )
+    games = {
+        require_name(name.removeprefix("turngym/")): (game, options)
+        for name, game in players_of(arguments.games, "--games").items()
+    }
     for game, given in games.values():
         close_quietly(make_game(game, **given))
-    players = players_of(",".join(arguments.players)) if arguments.players else {}
+    players = players_of(arguments.players)
     env = next((game for game, _ in games.values()), "")
     return Change(
         games,

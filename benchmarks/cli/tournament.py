@@ -44,7 +44,7 @@ class Arguments:
 
     Args:
         game: Id of a game, such as turngym/KuhnPoker-v0, or `module:Class`; `turngym list games` shows them.
-        players: Comma-separated players: those of the game or generic ones (random, first_legal), agents
+        players: Players: those of the game or generic ones (random, first_legal), agents
             (hf:PATH_OR_NAME), custom players (path/to/file.py:Class); NAME=PLAYER renames one (default: all of the game
             and the generic ones).
         blocks: Number of blocks. All games of a block share a seed, and every player takes every seat or side.
@@ -72,7 +72,7 @@ class Arguments:
     """
 
     game: Positional[str]
-    players: str = ""
+    players: tuple[str, ...] = ()
     blocks: int = 10
     seed: int = 0
     option: Pairs = ()
@@ -164,7 +164,7 @@ def plan_of(arguments: Arguments) -> TournamentPlan:
         raise ConfigError(f"--retries must be at least 0, got {arguments.retries}.")
     options = key_values(arguments.option, "--option")
     with closing_quietly(make_game(arguments.game, **options)) as game:
-        chosen = arguments.players or ",".join(dict.fromkeys([*_GENERIC_PLAYERS, *game.players]))
+        chosen = arguments.players or tuple(dict.fromkeys([*_GENERIC_PLAYERS, *game.players]))
     players, common = players_of(chosen), evaluation.settings_of_options(arguments, "", arguments.game, arguments.seed)
     own = {
         name: evaluation.settings_of_options(arguments, player, arguments.game, arguments.seed)
@@ -191,24 +191,21 @@ def _changed(common: AgentSettings, own: AgentSettings) -> dict[str, Any]:
     return {name: getattr(own, name) for name in names if getattr(own, name) != getattr(common, name)}
 
 
-def players_of(text: str, option: str = "--players") -> dict[str, str]:
+def players_of(words: Sequence[str], option: str = "--players") -> dict[str, str]:
     """Return name -> player from the words of ``--players``.
 
     Args:
-        text: Players with commas between, some with a name.
+        words: Players, some with a name.
         option: The option, for messages.
 
     Raises:
-        ConfigError: A name occurs twice, or a word is empty.
+        ConfigError: A name occurs twice.
 
-    >>> players_of("random,mine=hf:runs/mine")
+    >>> players_of(["random", "mine=hf:runs/mine"])
     {'random': 'random', 'mine': 'hf:runs/mine'}
     """
     found: dict[str, str] = {}
-    for word in text.split(","):
-        word = word.strip()
-        if not word:
-            raise ConfigError(f"{option} takes names with commas between, such as random,first_legal, got {text!r}.")
+    for word in words:
         named = _NAMED.fullmatch(word)
         name, player = named.groups() if named else (word, word)
         if name in found:
@@ -221,7 +218,7 @@ def anchor_of(text: str) -> tuple[str, float]:
     """Return the name and the Elo of ``--anchor``.
 
     Raises:
-        ConfigError: The Elo is no number.
+        ConfigError: The Elo is not a number.
 
     >>> anchor_of("first_legal=1000")
     ('first_legal', 1000.0)

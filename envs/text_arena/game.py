@@ -308,7 +308,7 @@ class TextArenaGame(Game):
             if not self.asked() or not isinstance(text, str) or self._words(text) != text or not self._replayed(text):
                 raise ValueError(f"the answer {text!r:.60} is not possible")
         if state["seen"] != self._digest():
-            raise ValueError("the answers led elsewhere: another version of TextArena, or damage")
+            raise ValueError("the answers gave another game: another version of TextArena, or damage")
         if lost:
             if lost != list(self.asked()):
                 raise ValueError(f"the seats {lost!s:.60} cannot have forfeited")

@@ -71,7 +71,7 @@ NO_OUTCOME = "apply_action() of broken.py:NoOutcome must return an Outcome, got 
 NO_OBSERVATION = "begin() of broken.py:NoObservation returned None: it must return the first observation."
 NEVER_PLAYED = {
     "Making": RAISED,
-    "Reset": ("error: broken/Reset-v0 cannot begin an episode: exception: ValueError: no board.",),
+    "Reset": ("error: broken/Reset-v0 cannot start an episode: exception: ValueError: no board.",),
     "NoObservation": (f"error: {NO_OBSERVATION}",),
 }
 """Environment -> what `eval` says of one in which no episode begins."""
@@ -141,7 +141,7 @@ def test_eval_in_processes_survives_an_environment_that_ends_its_process(folder:
     """The search for tasks and the hash of the rules play it too, and must not die of it either."""
     answer = works(folder, *evaluation("Dying", "--backend", "process"))
     assert "faults 6 of 6" in reasons(answer.out) and "worker died (exit code 7)" in reasons(answer.out)
-    begin = ("error: broken/DyingAtReset-v0 cannot begin an episode: worker died (exit code 7).",)
+    begin = ("error: broken/DyingAtReset-v0 cannot start an episode: worker died (exit code 7).",)
     fails(folder, *evaluation("DyingAtReset", "--backend", "process"), says=begin)
 
 

@@ -128,7 +128,8 @@ TOURNAMENT: tuple[str, ...] = (
     "tournament",
     "turngym/KuhnPoker-v0",
     "--players",
-    "random,mine=player.py:Pausing",
+    "random",
+    "mine=player.py:Pausing",
     "--blocks",
     "3",
 )

@@ -130,9 +130,9 @@ def test_a_wrapper_and_a_verifier_of_ones_own_count(folder: Path) -> None:
 
 
 def test_a_player_of_ones_own_meets_others(folder: Path) -> None:
-    players = "first_legal,own.py:LastLegal,shy=own.py:Shy"
+    players = ("first_legal", "own.py:LastLegal", "shy=own.py:Shy")
     answer = works(
-        folder, "tournament", "turngym/TicTacToe-v0", "--players", players, "--blocks", "2", "--out", "games"
+        folder, "tournament", "turngym/TicTacToe-v0", "--players", *players, "--blocks", "2", "--out", "games"
     )
     assert "18 games in 2 blocks" in answer.out
     rates = {line.split()[0]: line.split() for line in answer.lines if re.match(r" ?(first_legal|own\.py|shy) ", line)}
@@ -151,7 +151,7 @@ def test_a_player_of_ones_own_meets_others(folder: Path) -> None:
         (["eval", *HANOI, "--agent", "random", "--wrapper", "own.py:Shy"], ("turngym.wrappers.TextWrapper",)),
         (["train", "--algorithm", "own.py:Half"], ("expected a training method",)),
         (["train", "--reward-model", "own.py:Shy"], ("expected a reward model",)),
-        (["tournament", "turngym/TicTacToe-v0", "--players", "random,own.py:Bonus"], ("own.py", "expected a")),
+        (["tournament", "turngym/TicTacToe-v0", "--players", "random", "own.py:Bonus"], ("own.py", "expected a")),
     ],
 )
 def test_a_thing_of_another_kind_is_told(words: list[str], says: tuple[str, ...], folder: Path) -> None:

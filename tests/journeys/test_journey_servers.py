@@ -21,8 +21,8 @@ def closed_port() -> int:
 def command(kind: str, agent: str) -> tuple[str, ...]:
     if kind == "eval":
         return ("eval", LAKE, "--agent", agent, "--episodes", "2", "--option", "max_turns=3", "--out", "out", *QUICK)
-    players = f"mine={agent},random"
-    return ("tournament", "turngym/TicTacToe-v0", "--players", players, "--blocks", "1", "--out", "out", *QUICK)
+    players = (f"mine={agent}", "random")
+    return ("tournament", "turngym/TicTacToe-v0", "--players", *players, "--blocks", "1", "--out", "out", *QUICK)
 
 
 @pytest.mark.parametrize("kind", ["eval", "tournament"])

@@ -68,7 +68,17 @@ def test_the_model_is_watched(trained: tuple[Path, list[str]]) -> None:
 
 def test_the_model_meets_others(trained: tuple[Path, list[str]]) -> None:
     folder, _ = trained
-    words = ["tournament", "turngym/TicTacToe-v0", "--players", f"random,me={MODEL}", "--blocks", "1", "--out", "games"]
+    words = [
+        "tournament",
+        "turngym/TicTacToe-v0",
+        "--players",
+        "random",
+        f"me={MODEL}",
+        "--blocks",
+        "1",
+        "--out",
+        "games",
+    ]
     answer = works(folder, *words)
     assert "4 games in 1 block," in answer.out and "it plays turngym/TicTacToe-v0" in answer.err
     games = [json.loads(line) for line in (folder / "games" / "episodes.jsonl").read_text().splitlines()]

@@ -92,16 +92,16 @@ def test_a_full_disk_is_told(evaluation: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["train", "--env", "CartPole-v1"], "CartPole-v1 is no text environment of turngym"),
-        (["eval", "CartPole-v1", "--agent", "random"], "CartPole-v1 is no text environment of turngym"),
+        (["train", "--env", "CartPole-v1"], "CartPole-v1 is not a text environment of turngym"),
+        (["eval", "CartPole-v1", "--agent", "random"], "CartPole-v1 is not a text environment of turngym"),
         (["train", "--threads", "1000000"], "threads of the run must be a whole number in [0, 1024], got 1000000."),
         (
             ["eval", HANOI, "--agent", "random", "--episods", "3"],
             "unrecognized options: --episods, 3. Did you mean --",
         ),
         (
-            ["tournament", "turngym/KuhnPoker-v0", "--players", "random", "first_legal"],
-            "--players takes one value, got random and first_legal: lists are joined by commas.",
+            ["eval", HANOI, "--agent", "random", "first_legal"],
+            "--agent takes one value, got random and first_legal.",
         ),
         (["eval", HANOI, "--agent", "random", "--option", "env_id=x"], "--option cannot set env_id"),
         (["eval"], "missing: TARGET, --agent. `turngym eval --help-all` shows all options."),

@@ -24,7 +24,7 @@ CONFIGS: dict[Kind, dict[str, object]] = {
 RESUMES: dict[Kind, list[str]] = {
     "training run": ["train", "--resume", "--run-dir"],
     "evaluation": ["eval", "turngym/FrozenLake-v0", "--agent", "random", "--episodes", "1", "--resume", "--out"],
-    "tournament": ["tournament", "turngym/KuhnPoker-v0", "--players", "random,first_legal", "--resume", "--out"],
+    "tournament": ["tournament", "turngym/KuhnPoker-v0", "--players", "random", "first_legal", "--resume", "--out"],
     "arena": ["arena"],
 }
 

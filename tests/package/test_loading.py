@@ -253,7 +253,7 @@ def test_the_commands_take_files(spellings: tuple[str, str], capsys: pytest.Capt
     words += ["--episodes", "1", "--option", "discs=2"]
     assert main(words) == 0, capsys.readouterr().err
     assert main([*words, "--best-of", "2", "--verifier", f"{place}:OwnVerifier"]) == 0, capsys.readouterr().err
-    players = ["--players", f"random,{place}:OwnPlayer,mine={place}:OwnAgent", "--blocks", "1"]
+    players = ["--players", "random", f"{place}:OwnPlayer", f"mine={place}:OwnAgent", "--blocks", "1"]
     assert main(["tournament", f"{place}:OwnGame", *players]) == 0, capsys.readouterr().err
     assert main(["play", f"{place}:OwnEnv", "--agent", "expert", "--option", "discs=2"]) == 0, capsys.readouterr().err
 

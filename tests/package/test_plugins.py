@@ -142,7 +142,7 @@ def test_its_agent_wrapper_and_player_work_on_games_of_both(env_id: str, site: P
 
 
 def test_its_game_and_player_meet_in_a_tournament(site: Path, tmp_path: Path) -> None:
-    words = ["sample/Misere-v0", "--players", "random,sample_last", "--blocks", "2"]
+    words = ["sample/Misere-v0", "--players", "random", "sample_last", "--blocks", "2"]
     found = turngym("tournament", *words, site=site, cwd=tmp_path)
     assert found.returncode == 0 and "sample_last" in found.stdout, found.stderr
 

@@ -20,7 +20,7 @@ EVALUATION = "evaluation"
 RUN = "finished"
 """The folder of a training run, which lies there too."""
 
-LINES: Mapping[str, Mapping[str, str]] = {
+LINES: Mapping[str, Mapping[str, str | tuple[str, ...]]] = {
     "list": {"kind": "verifiers"},
     "play": {"env": HANOI, "agent": "random", "option": "discs=2"},
     "check": {"env": HANOI, "option": "discs=2"},
@@ -37,7 +37,7 @@ LINES: Mapping[str, Mapping[str, str]] = {
     "arena": {
         "folder": "arena",
         "games": "turngym/KuhnPoker-v0",
-        "players": "random,first_legal",
+        "players": ("random", "first_legal"),
         "matches": "2",
     },
     "solve": {"game": "turngym/KuhnPoker-v0", "iterations": "9", "out": "policy.json"},
@@ -67,7 +67,8 @@ LINES: Mapping[str, Mapping[str, str]] = {
     "label-progress": {"folders": EVALUATION, "out": "labels"},
     "fit-reward": {"folders": EVALUATION, "model": "spa", "out": "fitted", "option": "epochs=1"},
 }
-"""Command -> its arguments and options, of cheap values; switches have the form in which they are written."""
+"""Command -> its arguments and options, of cheap values; switches have the form in which they are written, and options
+of several values have a tuple."""
 
 
 class Word(NamedTuple):
@@ -108,7 +109,7 @@ def words_of(command: str) -> list[Word]:
     return list(_words(module.Arguments))
 
 
-def line(command: str, changed: Mapping[str, str | None] | None = None) -> list[str]:
+def line(command: str, changed: Mapping[str, str | tuple[str, ...] | None] | None = None) -> list[str]:
     """Return the command line of a command, some of its words with other values, or without those that are None."""
     assert command in LINES, f"{command} has no line in tests/support/command_lines.py: add one that works."
     values = {**LINES[command], **(changed or {})}
@@ -117,6 +118,8 @@ def line(command: str, changed: Mapping[str, str | None] | None = None) -> list[
         value = values.get(word.name)
         if value is not None and word.hint is bool:
             words.append(f"--{value}")
+        elif isinstance(value, tuple):
+            words += [f"--{word.name}", *value]
         elif value is not None:
             words += [value] if word.is_positional else [f"--{word.name}={value}"]
     return words

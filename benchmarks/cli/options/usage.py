@@ -159,7 +159,7 @@ def _single(given: str, argv: Sequence[str]) -> str:
     place = argv.index(word) if word in argv else 0
     option, value = argv[place - 2 : place] if place >= 2 else ("", "")
     is_second = option.startswith("--") and not value.startswith("-")
-    return f" {option} takes one value, got {value} and {word}: lists are joined by commas." if is_second else ""
+    return f" {option} takes one value, got {value} and {word}." if is_second else ""
 
 
 def _kind(form: str) -> str:

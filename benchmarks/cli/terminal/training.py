@@ -102,8 +102,9 @@ def _evaluation_command(folder: RunFolder, member: Member, mode: str) -> str:
     if is_game(config.env):
         options = {key: value for key, value in config.env_options.items() if key not in _TABLE_OPTIONS}
         others = [name for name in config.self_play.evaluation_opponents if name != "self"]
-        players = ",".join([f"trained={model}", *(others or [config.self_play.demonstrator])])
-        words = ["turngym", "tournament", config.env, "--players", players, "--temperature", "0", *_options(options)]
+        players = [f"trained={model}", *(others or [config.self_play.demonstrator])]
+        words = ["turngym", "tournament", config.env, "--players", *players, "--temperature", "0"]
+        words += _options(options)
         return shlex.join(words)
     words = ["turngym", "eval", config.env, "--agent", model]
     words += _options({key: value for key, value in config.env_options.items() if key in left_out})

@@ -39,7 +39,7 @@ def test_nobody_listening_is_told_at_once_and_writes_nothing(tmp_path: Path) -> 
     told = refused("eval", LAKE, "--agent", f"openai:m@{url}", "--server", "retries=1", "--out", str(tmp_path / "out"))
     assert f"nothing can be reached at {url}" in told and "start the server" in told
     assert not (tmp_path / "out").exists()
-    told = refused("tournament", "turngym/TicTacToe-v0", "--players", f"a=openai:m@{url},random", "--blocks", "1")
+    told = refused("tournament", "turngym/TicTacToe-v0", "--players", f"a=openai:m@{url}", "random", "--blocks", "1")
     assert "nothing can be reached" in told
 
 

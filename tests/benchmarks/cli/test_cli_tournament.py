@@ -35,15 +35,15 @@ def test_without_players_all_of_the_game_and_the_generic_ones_meet(capsys: pytes
 
 
 def test_the_json_is_that_of_the_function(capsys: pytest.CaptureFixture[str]) -> None:
-    found = tournament(capsys, TOE, "--players", "random,best=minimax", "--blocks", "3", "--seed", "4")
-    expected, _ = play_tournament(plan_of(Arguments(TOE, "random,best=minimax", 3, 4)))
+    found = tournament(capsys, TOE, "--players", "random", "best=minimax", "--blocks", "3", "--seed", "4")
+    expected, _ = play_tournament(plan_of(Arguments(TOE, ("random", "best=minimax"), 3, 4)))
     for player in [*found["players"].values(), *expected["players"].values()]:
         player["usage"] = {key: value for key, value in player["usage"].items() if "latency" not in key}
     assert found == json.loads(json.dumps(expected)) and set(found["players"]) == {"random", "best"}
 
 
 def test_the_tables_show_ratings_by_side_and_who_beat_whom(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["tournament", TOE, "--players", "random,minimax", "--blocks", "8", "--anchor", "random=1000"]
+    words = ["tournament", TOE, "--players", "random", "minimax", "--blocks", "8", "--anchor", "random=1000"]
     assert main(words) == 0
     shown = capsys.readouterr().out
     rows = [line.split() for line in shown.splitlines() if line.strip()]
@@ -57,7 +57,7 @@ def test_the_tables_show_ratings_by_side_and_who_beat_whom(capsys: pytest.Captur
 
 @pytest.mark.parametrize("elo", [-0.0, -0.4])
 def test_what_rounds_to_zero_is_shown_without_a_sign(elo: float) -> None:
-    found, _ = play_tournament(plan_of(Arguments(TOE, "random,minimax", 2)))
+    found, _ = play_tournament(plan_of(Arguments(TOE, ("random", "minimax"), 2)))
     numbers = as_json(Estimate(elo, 0.1, elo - 0.05, elo + 0.05, 20, 10, "bootstrap by block"))
     found["ratings"]["players"]["random"]["elo"] = numbers
     for player in found["ratings"]["by_side"].values():
@@ -91,7 +91,7 @@ def test_what_a_reader_must_know_is_remarked() -> None:
 
 
 def test_games_without_sides_have_one_table_fewer() -> None:
-    plan = plan_of(Arguments(TOE, "random,first_legal", 2, sides="alike"))
+    plan = plan_of(Arguments(TOE, ("random", "first_legal"), 2, sides="alike"))
     found, _ = play_tournament(plan)
     assert found["pairing"] == "pairs" and found["n_games"] == 4
     assert len(list(tables_of(found))) == 2
@@ -101,7 +101,7 @@ def test_games_without_sides_have_one_table_fewer() -> None:
 def test_a_folder_holds_plan_games_and_results_and_can_be_continued(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["tournament", KUHN, "--players", "random,first_legal", "--out", str(tmp_path / "t")]
+    words = ["tournament", KUHN, "--players", "random", "first_legal", "--out", str(tmp_path / "t")]
     assert main([*words, "--blocks", "3"]) == 0
     assert f"written to {tmp_path / 't'}" in capsys.readouterr().out.replace("\n", "")
     files = {"config.json", "episodes.jsonl", "options.json", "page.html", "results.json"}
@@ -129,7 +129,7 @@ def test_an_interrupt_says_how_to_go_on(
         if len(self.records) == 5:
             raise KeyboardInterrupt
 
-    words = ["tournament", KUHN, "--players", "random,first_legal", "--out", str(tmp_path / "t"), "--blocks", "3"]
+    words = ["tournament", KUHN, "--players", "random", "first_legal", "--out", str(tmp_path / "t"), "--blocks", "3"]
     monkeypatch.setattr(TournamentFolder, "add", interrupted)
     assert main(words) == 130
     assert "the same command with --resume continues" in capsys.readouterr().out
@@ -141,24 +141,28 @@ def test_an_interrupt_says_how_to_go_on(
 def test_a_language_model_plays_and_its_tokens_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     small_model().save(tmp_path / "model")
     words = ["--max-new-tokens", "3", "--format", "plain", "--prompt", "instructions=false", "--blocks", "2"]
-    found = tournament(capsys, KUHN, "--players", f"random,mine=hf:{tmp_path / 'model'}", *words)
+    found = tournament(capsys, KUHN, "--players", "random", f"mine=hf:{tmp_path / 'model'}", *words)
     usage = found["players"]["mine"]["usage"]
     assert usage["calls"] > 0 and 0 < usage["tokens_out_per_call"] <= 3 and usage["tokens_in_per_call"] > 3
     assert usage["faults"] == 0 and usage["forfeits_per_call"] > 0, "it has not learnt the words"
 
 
 def test_options_reach_the_game(capsys: pytest.CaptureFixture[str]) -> None:
-    found = tournament(capsys, KUHN, "--players", "random,first_legal", "--blocks", "2", "--option", "hands=4")
+    found = tournament(capsys, KUHN, "--players", "random", "first_legal", "--blocks", "2", "--option", "hands=4")
     assert found["game"]["length"]["value"] >= 8
 
 
 def test_names_and_anchors_are_read() -> None:
-    assert players_of(" a=hf:x=y , random,b=random") == {"a": "hf:x=y", "random": "random", "b": "random"}
-    assert players_of("hf:/run/x=1") == {"hf:/run/x=1": "hf:/run/x=1"}, "no name before a path"
+    assert players_of(["a=hf:x=y", "random", "b=scripted:bet,pass"]) == {
+        "a": "hf:x=y",
+        "random": "random",
+        "b": "scripted:bet,pass",
+    }
+    assert players_of(["hf:/run/x=1"]) == {"hf:/run/x=1": "hf:/run/x=1"}, "no name before a path"
     assert anchor_of("") == ("", 0.0) and anchor_of("random") == ("random", 0.0)
     assert anchor_of("hf:a=b=-20.5") == ("hf:a=b", -20.5)
     with pytest.raises(ConfigError, match="--players has 'random' twice: give one another name, such as other=random"):
-        players_of("random,random")
+        players_of(["random", "random"])
 
 
 @pytest.mark.parametrize(
@@ -166,9 +170,9 @@ def test_names_and_anchors_are_read() -> None:
     [
         (["turngym/ChessSeat-v0"], "It is one seat of turngym/Chess-v0: take turngym/Chess-v0."),
         (["turngym/KhnPoker-v0"], "no game named 'turngym/KhnPoker-v0'. Did you mean 'turngym/KuhnPoker-v0'?"),
-        ([KUHN, "--players", "random,equilibium"], "named 'equilibium'. Did you mean 'equilibrium'?"),
-        ([KUHN, "--players", "random,scritped:bet"], "no agent named 'scritped'. Did you mean 'scripted'?"),
-        ([KUHN, "--players", "random,,a"], "--players takes names with commas between"),
+        ([KUHN, "--players", "random", "equilibium"], "named 'equilibium'. Did you mean 'equilibrium'?"),
+        ([KUHN, "--players", "random", "scritped:bet"], "no agent named 'scritped'. Did you mean 'scripted'?"),
+        ([KUHN, "--players", "random,first_legal"], "no player of kuhn_poker named 'random,first_legal'"),
         ([KUHN, "--players", "random"], "needs two players at least, got 1"),
         ([KUHN, "--blocks", "0"], "--blocks must be at least 1, got 0."),
         ([KUHN, "--retries", "-1"], "--retries must be at least 0, got -1."),
@@ -204,14 +208,14 @@ sys.exit(main(sys.argv[1:]))
 
 
 def test_players_without_a_model_need_no_torch() -> None:
-    words = ["tournament", KUHN, "--players", "random,equilibrium,bets=scripted:bet", "--blocks", "2", "--json"]
+    words = ["tournament", KUHN, "--players", "random", "equilibrium", "bets=scripted:bet", "--blocks", "2", "--json"]
     done = subprocess.run([sys.executable, "-c", WITHOUT_TORCH, *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["agent_errors"] == 0
 
 
 def test_a_werewolf_tournament_counts_by_team_and_by_role(capsys: pytest.CaptureFixture[str]) -> None:
-    found = tournament(capsys, "turngym/WerewolfSmall-v0", "--players", "random,rule_based", "--blocks", "12")
+    found = tournament(capsys, "turngym/WerewolfSmall-v0", "--players", "random", "rule_based", "--blocks", "12")
     assert found["pairing"] == "sides" and found["n_games"] == 48 and found["env_errors"] == found["agent_errors"] == 0
     for player in found["players"].values():
         village, wolves = (player["by_side"][side]["win"] for side in ("village", "werewolves"))

@@ -52,7 +52,6 @@ ACCEPTED: Mapping[tuple[str, str], tuple[str, frozenset[str]]] = {
     ("leaderboard", "folder"): ("the folder that holds the evaluation", frozenset([""])),
     ("leaderboard", "out"): ("a page is written over", frozenset(["zzz", "empty", "text", "dangling"])),
     ("leaderboard", "title"): ("any text", ANY),
-    ("tournament", "players"): ("those of the game", frozenset([""])),
     ("tournament", "anchor"): ("none", frozenset([""])),
     ("tournament", "out"): ("a new folder", NEW_FOLDER),
     ("arena", "folder"): ("a new folder", NEW_FOLDER),
@@ -92,13 +91,14 @@ ACCEPTED: Mapping[tuple[str, str], tuple[str, frozenset[str]]] = {
     ("fit-reward", "out"): ("a new folder", NEW_FOLDER),
 }
 """Command and option -> why values that look wrong are right there, and which ones."""
-_MODEL: Mapping[str, str | None] = {"agent": "openai:zzz@http://127.0.0.1:9/v1"}
+_SERVED = "openai:zzz@http://127.0.0.1:9/v1"
+_MODEL: Mapping[str, str | None] = {"agent": _SERVED}
 _GAME: Mapping[str, str | None] = {"env": "turngym/KuhnPoker-v0", "env-options": None}
-CONTEXT: Mapping[tuple[str, str], Mapping[str, str | None]] = {
+CONTEXT: Mapping[tuple[str, str], Mapping[str, str | tuple[str, ...] | None]] = {
     ("play", "server"): _MODEL,
     ("eval", "server"): _MODEL,
-    ("arena", "server"): {"players": f"random,{_MODEL['agent']}"},
-    ("tournament", "server"): {"players": f"random,{_MODEL['agent']}"},
+    ("arena", "server"): {"players": ("random", _SERVED)},
+    ("tournament", "server"): {"players": ("random", _SERVED)},
     ("mcp", "token"): {"port": "0"},
     ("mcp", "host"): {"port": "0"},
     ("train", "lora-targets"): {"lora-rank": "2"},

@@ -202,7 +202,7 @@ def test_a_file_of_any_size_is_no_burden(model: Path) -> None:
 
 
 def test_players_of_a_tournament_play_as_each_was_trained(model: Path, tmp_path: Path) -> None:
-    words = ["tournament", "turngym/TicTacToe-v0", "--players", f"mine=hf:{model},random", "--blocks", "1"]
+    words = ["tournament", "turngym/TicTacToe-v0", "--players", f"mine=hf:{model}", "random", "--blocks", "1"]
     assert main([*words, "--out", str(tmp_path / "out"), "--json"]) == 0
     plan = json.loads((tmp_path / "out" / "config.json").read_text())
     assert plan["trained"]["mine"]["max_new_tokens"] == 8 and "random" not in plan["trained"]

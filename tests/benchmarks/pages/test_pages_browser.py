@@ -79,8 +79,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     assert main(["report", str(path / "all" / "random"), "-o", str(found["evaluation"])]) == 0
     run = run_folder(path / "run", {"warmup-sampled": [0, 1] * 8, "final-sampled": [1] * 16}, iterations=4)
     assert main(["report", str(run.path), "-o", str(found["run"])]) == 0
-    players = f"random,first_legal,{long}=rule_based"
-    game = ["tournament", "turngym/Werewolf-v0", "--players", players, "--blocks", "2"]
+    players = ("random", "first_legal", f"{long}=rule_based")
+    game = ["tournament", "turngym/Werewolf-v0", "--players", *players, "--blocks", "2"]
     assert main([*game, "--out", str(path / "t")]) == 0
     return {**found, "tournament": path / "t" / "page.html"}
 

@@ -23,7 +23,7 @@ Game = dict[str, Any]
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give the folder of a tournament of two players."""
     path = tmp_path_factory.mktemp("tournaments") / "kuhn"
-    words = ["tournament", KUHN, "--players", "random,first_legal", "--blocks", "5", "--anchor", "random=1000"]
+    words = ["tournament", KUHN, "--players", "random", "first_legal", "--blocks", "5", "--anchor", "random=1000"]
     assert main([*words, "--out", str(path)]) == 0
     return path
 
@@ -71,7 +71,7 @@ def test_a_game_whose_id_looks_like_another_one_is_rejected(folder: Path) -> Non
 
 @pytest.mark.parametrize("game", ["turngym/MatchingPennies-v0", "turngym/Werewolf-v0", "turngym/TicTacToe-v0"])
 def test_games_of_other_kinds_are_replayed_too(game: str, tmp_path: Path) -> None:
-    words = ["tournament", game, "--players", "random,first_legal", "--blocks", "2", "--out", str(tmp_path / "t")]
+    words = ["tournament", game, "--players", "random", "first_legal", "--blocks", "2", "--out", str(tmp_path / "t")]
     assert main(words) == 0
     found = verify(tmp_path / "t", replay=1.0)
     assert found.is_accepted and found.replayed == found.episodes, found.findings
@@ -86,7 +86,7 @@ def test_the_command_says_what_is_wrong(folder: Path, capsys: pytest.CaptureFixt
 
 
 def test_more_blocks_of_a_tournament_that_went_on_are_accepted(folder: Path) -> None:
-    words = ["tournament", KUHN, "--players", "random,first_legal", "--blocks", "7", "--anchor", "random=1000"]
+    words = ["tournament", KUHN, "--players", "random", "first_legal", "--blocks", "7", "--anchor", "random=1000"]
     assert main([*words, "--out", str(folder), "--resume"]) == 0
     assert not names_of(folder)
 
@@ -283,7 +283,7 @@ def passer(body: Body) -> Reply:
 @pytest.mark.parametrize("style", ["plain", "react"])
 def test_a_server_plays_with_its_settings_and_tokens_are_counted(style: str, tmp_path: Path) -> None:
     with chat_server(passer) as server:
-        words = ["tournament", KUHN, "--players", f"random,model=openai:model@{server.url}", "--blocks", "2"]
+        words = ["tournament", KUHN, "--players", "random", f"model=openai:model@{server.url}", "--blocks", "2"]
         words += ["--style", style, "--server", "concurrency=2", "--server", "wait=0.001", "--out", str(tmp_path / "t")]
         assert main(words) == 0
         assert server.requests and server.most_at_once <= 2
@@ -299,7 +299,7 @@ def _seats(game: Game) -> list[tuple[str, Game]]:
 
 
 def test_settings_that_make_no_sense_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    players = ["tournament", KUHN, "--players", "random,openai:model@http://127.0.0.1:9/v1"]
+    players = ["tournament", KUHN, "--players", "random", "openai:model@http://127.0.0.1:9/v1"]
     assert main([*players, "--server", "concurency=2"]) == 2
     assert "concurrency" in capsys.readouterr().err
     assert main([*players, "--style", "reflexion"]) == 2

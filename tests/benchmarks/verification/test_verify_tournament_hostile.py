@@ -24,7 +24,7 @@ Change = Callable[[Any], object]
 @pytest.fixture(scope="module")
 def true(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("tournaments") / "true"
-    words = ["tournament", "turngym/KuhnPoker-v0", "--players", "random,first_legal,equilibrium", "--blocks", "2"]
+    words = ["tournament", "turngym/KuhnPoker-v0", "--players", "random", "first_legal", "equilibrium", "--blocks", "2"]
     assert main([*words, "--out", str(path)]) == 0
     return path
 
