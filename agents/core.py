@@ -212,7 +212,7 @@ def checked_decisions(agent: Agent, requests: Sequence[Request], decisions: obje
         if not isinstance(each, Decision):
             raise ConfigError(f"{name} must return Decision objects, got {each!r:.80}: write Decision(action).")
         if not isinstance(each.action, str):
-            raise ConfigError(f"{name} must decide on a text, got Decision({each.action!r:.80}): write it as a str.")
+            raise ConfigError(f"{name} must decide on a string, got Decision({each.action!r:.80}): write it as a str.")
     return decisions
 
 

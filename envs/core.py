@@ -357,7 +357,7 @@ class TextEnv(SnapshotEnv[ObsT]):
             when = "after the episode has ended" if self._success >= 0 else "before an episode has started"
             raise EpisodeOver(f"step() of {self.env_id} {when}: call reset() first.")
         if not isinstance(action, str):
-            raise TypeError(f"an action of {self.env_id} is text, got {type(action).__name__}: pass a str.")
+            raise TypeError(f"an action of {self.env_id} must be a string, got {type(action).__name__}: pass a str.")
         outcome = self.apply_action(action) if len(action) <= self.longest_action else self.refuse_long_action(action)
         if not isinstance(outcome, Outcome):
             raise BrokenCode(f"apply_action() of {self.env_id} must return an Outcome, got {type(outcome).__name__}.")

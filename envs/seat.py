@@ -112,7 +112,7 @@ class SeatEnv(TextEnv[str]):
         names = given if isinstance(given, list) else given.values() if isinstance(given, dict) else [given]
         known = {*PLAYERS, *game_class(game).players}
         if not all(isinstance(name, str) and name in known for name in names):
-            return f"the opponents {str(given)[:60]!r} are no players that are installed here"
+            return f"the opponents {str(given)[:60]!r} are not players that are installed here"
         named = constructor_signature(cls).parameters
         own = {key: value for key, value in options.items() if key in named and key != "opponents"}
         of_game = {key: value for key, value in options.items() if key not in named}

@@ -143,7 +143,7 @@ class SnapshotEnv(Configured, gymnasium.Env[ObsT, str], ABC):
             expected = _SNAPSHOT_FORMAT, self.env_id, json.loads(json.dumps(self.settings))
             is_ours = found == expected
         except Exception as error:  # untrusted bytes: anything may be raised
-            raise ConfigError(f"restore() of {self.env_id} got bytes that are no snapshot of turngym.") from error
+            raise ConfigError(f"restore() of {self.env_id} got bytes that are not a snapshot of turngym.") from error
         if not is_ours:
             raise ConfigError(f"this snapshot belongs to {told}, not to {expected[1]} with {expected[2]}.")
         return {**content, "env_id": self.env_id}  # where the class is now

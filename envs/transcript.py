@@ -109,14 +109,14 @@ def replay(text: str, wrap: _Rewrap | None = None) -> str:
             :func:`turngym.wrappers.recording.replay.rewrap` does.
 
     Raises:
-        ConfigError: The text is no transcript, or one of a wrapped environment and there is no ``wrap``.
+        ConfigError: The text is not a transcript, or one of a wrapped environment and there is no ``wrap``.
     """
     head, *lines = text.split("\n")
     try:
         header = json.loads(head)
         if header["format"] != _FORMAT:
             raise ConfigError(
-                f"this transcript has the format {header['format']!r}, expected {_FORMAT!r}: record it anew."
+                f"this transcript has the format {header['format']!r}, expected {_FORMAT!r}: record it again."
             )
         env_id, settings, seed, options = (header[key] for key in ("env_id", "settings", "seed", "options"))
         wrappers = header.get("wrappers", [])

@@ -86,7 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if own_frame(end) is not None:  # code of the user's own
             return _told(end, words, debug)
         return end.code if isinstance(end.code, int) else 0  # the parser has printed help or an error
-    except BaseException as error:  # a panic of compiled code is no Exception
+    except BaseException as error:  # a panic of compiled code is not an Exception
         return _told(error, words, debug)
 
 

@@ -55,7 +55,7 @@ def valid_columns(columns: Any) -> dict[str, Value]:
 def _valid_items(columns: Mapping[Any, Any]) -> Iterator[tuple[str, Value]]:
     for name, value in columns.items():
         if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME:
-            raise TypeError(f"a name in info['columns'] must be a text of 1 to {LONGEST_NAME} characters")
+            raise TypeError(f"a name in info['columns'] must be a string of 1 to {LONGEST_NAME} characters")
         if isinstance(value, str) and not name.startswith((REWARD, OUTCOME)):
             yield valid_text(name), valid_text(value)
             continue

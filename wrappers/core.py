@@ -166,7 +166,7 @@ class TextWrapper(Passing, RecordConstructorArgs, Declared):
         if not self._is_running:
             raise EpisodeOver(f"step() of {self.env_id} when no episode is running: call reset() first.")
         if not isinstance(action, str):
-            raise TypeError(f"an action of {self.env_id} is text, got {type(action).__name__}: pass a str.")
+            raise TypeError(f"an action of {self.env_id} must be a string, got {type(action).__name__}: pass a str.")
         observation, reward, terminated, truncated, info = self.env.step(self.transform_action(action))
         step = StepResult(action, observation, float(reward), terminated, truncated, info)
         reward, is_cut = self.on_step(step)
@@ -204,7 +204,7 @@ class TextWrapper(Passing, RecordConstructorArgs, Declared):
             The observation and info as they were.
 
         Raises:
-            ConfigError: The bytes are no snapshot, or one of another environment or other wrappers.
+            ConfigError: The bytes are not a snapshot, or one of another environment or other wrappers.
         """
         content = parsed(snapshot)
         before = self.state, self.lasting, self._is_running, self._has_cut

@@ -16,12 +16,12 @@ def parsed(snapshot: bytes) -> dict[str, Any]:
     """Return the content of a snapshot.
 
     Raises:
-        ConfigError: The bytes are no JSON object.
+        ConfigError: The bytes are not a JSON object.
     """
     try:
         content = json.loads(snapshot)
     except Exception as error:  # untrusted bytes: anything may be raised
-        raise ConfigError("restore() got bytes that are no snapshot of turngym.") from error
+        raise ConfigError("restore() got bytes that are not a snapshot of turngym.") from error
     if not isinstance(content, dict):
         raise ConfigError(f"restore() got no snapshot of turngym, but {str(content)[:40]!r}.")
     return content

@@ -82,7 +82,7 @@ def _wrapper_class(name: str) -> Callable[..., Any]:
 
     Raises:
         UnknownName: There is no such wrapper, module, file, or class in it.
-        ConfigError: It is no wrapper.
+        ConfigError: It is not a wrapper.
     """
     found: Callable[..., Any] = load_object(name, _WRAPPER, WRAPPERS) if split_place(name)[0] else WRAPPERS[name]
     return found

@@ -264,7 +264,7 @@ class ServerAgent(EagerAgent, ChatModel):
                 answer = Answer("", reasoning=failure.reasoning)
                 wait = max(self._wait(key, attempt), failure.retry_after)
                 left = self.config.deadline - (time.monotonic() - began)
-                is_announced = failure.kind == RATE_LIMIT and failure.retry_after > 0  # waiting for it is no retry
+                is_announced = failure.kind == RATE_LIMIT and failure.retry_after > 0  # waiting for it is not a retry
                 waited += is_announced
                 is_last = attempt - waited >= self.config.retries or not failure.is_retried or wait >= left
                 is_last |= failures[EMPTY] >= _MOST_BLANK

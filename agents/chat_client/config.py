@@ -99,7 +99,7 @@ def read_prices(given: Mapping[str, float] | str | None, model: str, address: Ad
         address: Its server.
 
     Raises:
-        ConfigError: The file cannot be read, lacks the model, or an entry is no pair of prices.
+        ConfigError: The file cannot be read, lacks the model, or an entry is not a pair of prices.
     """
     entry: Any = given
     if isinstance(given, str):
@@ -151,7 +151,7 @@ def read_address(url: str) -> Address:
     """Return the address that a URL names; ``/chat/completions`` is appended if missing.
 
     Raises:
-        ConfigError: It is no http or https URL, or it holds a password or a query, which would end up in files.
+        ConfigError: It is not an http or https URL, or it holds a password or a query, which would end up in files.
 
     >>> read_address("http://localhost:8000").path, read_address("https://api.example.org/openai/v1/").path
     ('/v1/chat/completions', '/openai/v1/chat/completions')

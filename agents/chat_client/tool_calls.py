@@ -35,7 +35,7 @@ class ToolCall(NamedTuple):
 
     @property
     def message(self) -> dict[str, Any]:
-        """The call in a later prompt; arguments that are no object are left out, as chat templates parse them."""
+        """The call in a later prompt; arguments that are not an object are left out, as chat templates parse them."""
         try:
             is_object = isinstance(json.loads(self.arguments), dict)
         except (ValueError, RecursionError):
@@ -45,7 +45,7 @@ class ToolCall(NamedTuple):
 
 
 def read_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
-    """Return the first calls in a message of a model; entries that are no calls are skipped.
+    """Return the first calls in a message of a model; entries that are not calls are skipped.
 
     >>> read_calls({"tool_calls": [{"id": "1", "function": {"name": "look", "arguments": "{}"}}, None]})
     (ToolCall(id='1', name='look', arguments='{}'),)

@@ -172,7 +172,7 @@ def distinct_instances(
             found.setdefault(_instance_of(slot, candidate) or f"{_BROKEN}{candidate}", candidate)
             if len(found) == _MOST_BROKEN and all(name.startswith(_BROKEN) for name in found):
                 fault = slot.reset(candidate)[4]["fault"]
-                raise TurngymError(f"{env_id} cannot begin an episode: {fault.rstrip('.') or 'its resets break'}.")
+                raise TurngymError(f"{env_id} cannot start an episode: {fault.rstrip('.') or 'its resets break'}.")
             if len(found) == count:
                 return found
     if whatever_there_is:

@@ -80,7 +80,7 @@ def act_together(asked: Sequence[tuple[SeatPlayer, Request]]) -> list[Decision]:
 
     Raises:
         ValueError: An agent gave more or fewer decisions than requests.
-        TypeError: One of them is no decision, or its action is no text.
+        TypeError: One of them is not a decision, or its action is not text.
     """
     by_agent: dict[int, list[int]] = {}
     for index, (player, _) in enumerate(asked):

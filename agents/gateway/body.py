@@ -23,7 +23,7 @@ def read_object(raw: bytes, max_depth: int) -> Body:
         max_depth: Nested objects and lists that are allowed.
 
     Raises:
-        Refusal: It is no JSON object, not UTF-8, nested too deep, or has a number that 64 bits do not hold.
+        Refusal: It is not a JSON object, not UTF-8, nested too deep, or has a number that 64 bits do not hold.
 
     >>> read_object(b'{"text": "a\\ud800"}', 8)
     {'text': 'a\ufffd'}
@@ -35,7 +35,7 @@ def read_object(raw: bytes, max_depth: int) -> Body:
     except UnicodeDecodeError as error:
         raise wrong("the body is not UTF-8.") from error
     except ValueError as error:
-        raise wrong(f"the body is no valid JSON: {str(error)[:200]}") from error
+        raise wrong(f"the body is not valid JSON: {str(error)[:200]}") from error
     if not isinstance(found, dict):
         raise wrong("the body must be a JSON object.")
     if is_deeper(found, max_depth):
@@ -47,7 +47,7 @@ def read_object(raw: bytes, max_depth: int) -> Body:
 
 
 def _no_number(name: str) -> float:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a number of JSON")
 
 
 def _float(text: str) -> float:
@@ -90,7 +90,7 @@ class Fields:
         if value is None:
             return default
         if not isinstance(value, str):
-            raise wrong(f"{name} must be a text, got {_kind(value)}.")
+            raise wrong(f"{name} must be a string, got {_kind(value)}.")
         return value
 
     def flag(self, name: str) -> bool:

@@ -37,7 +37,7 @@ def valid_name(name: str, what: str) -> str:
         Refusal: It has other characters than letters, digits, ``.``, ``_`` and ``-``, or more than 100.
     """
     if _NAME.fullmatch(name) is None:
-        raise wrong(f"{what} must have 1 to 100 letters, digits, '.', '_' or '-', and begin with a letter or digit.")
+        raise wrong(f"{what} must have 1 to 100 letters, digits, '.', '_' or '-', and start with a letter or digit.")
     return name
 
 

@@ -21,14 +21,16 @@ def gateway_of(model: str, server: dict[str, Any] | None = None, **options: Any)
         **options: Arguments of :class:`Gateway`.
 
     Raises:
-        ConfigError: It is no language model in this process.
+        ConfigError: It is not a language model in this process.
         ModelError: It cannot be loaded.
     """
     name = model.partition(":")[0]
     description = model if AGENTS.has(name) and ":" in model else f"hf:{model}"
     agent = make_agent(description, settings_for(description, server=server or None))
     if not isinstance(agent, ModelAgent):
-        raise ConfigError(f"{model} is no language model in this process: pass hf:PATH_OR_NAME or vllm:PATH_OR_NAME.")
+        raise ConfigError(
+            f"{model} is not a language model in this process: pass hf:PATH_OR_NAME or vllm:PATH_OR_NAME."
+        )
     generate = agent.generate
     if isinstance(generate, Sampler):
         generate = generate.appending()  # requests of agents append to one another

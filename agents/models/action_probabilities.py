@@ -32,7 +32,7 @@ def choices_by_anchor(trajectories: Sequence[Trajectory], legal: Mapping[str, Se
     """Return one situation for each anchor, from trajectories of an agent with tokens.
 
     Args:
-        trajectories: Where situations are found; the first turn of an anchor whose prompt is no retry represents it.
+        trajectories: Where situations are found; the first turn of an anchor whose prompt is not a retry represents it.
         legal: Anchor -> its legal actions; turns at other anchors are left out.
     """
     found: dict[str, Choice] = {}

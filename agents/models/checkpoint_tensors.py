@@ -95,7 +95,7 @@ def _read_pieces(folder: Path, targets: Mapping[str, Tensor]) -> None:
         warnings.filterwarnings("ignore", "torch.distributed is disabled")  # each rank reads for itself
         try:
             load(dict(targets), storage_reader=_reader(folder), no_dist=True)
-        except CheckpointException as error:  # is no Exception
+        except CheckpointException as error:  # is not an Exception
             raise first_failure(error) from None
 
 

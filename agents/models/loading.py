@@ -187,7 +187,7 @@ def load_model(
     Raises:
         ConfigError: There is no such format or device, or no such attention on it, or a GGUF file or a checkpoint is to
             be quantized.
-        ModelError: It is no causal language model, or its tokenizer has no chat template.
+        ModelError: It is not a causal language model, or its tokenizer has no chat template.
         MissingExtra: A GGUF file without the package gguf, or quantized weights without bitsandbytes.
     """
     _require_dtype(dtype)

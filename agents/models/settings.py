@@ -106,7 +106,7 @@ def model_settings(source: str, env: str = "") -> ModelSettings | None:
     """Return how the model in a folder was trained; None if unknown, as for a model from a hub.
 
     Args:
-        source: The folder; anything else is no error.
+        source: The folder; anything else is not an error.
         env: Environment that it is to play; of a run on several, the settings on this one are returned.
 
     Raises:
@@ -147,7 +147,9 @@ def _stage(folder: Path) -> str:
 
 def _read(file: Path, make: Callable[[Any], ModelSettings]) -> ModelSettings:
     if file.stat().st_size > _LARGEST_BYTES:
-        raise ConfigError(f"{file} is larger than {_LARGEST_BYTES // 1024} KiB: it is no file of turngym. Remove it.")
+        raise ConfigError(
+            f"{file} is larger than {_LARGEST_BYTES // 1024} KiB: it is not a file of turngym. Remove it."
+        )
     try:
         content = json.loads(file.read_text("utf8"))
         found = make(content)
@@ -197,7 +199,7 @@ def _checked(found: ModelSettings) -> ModelSettings:
         if type(value) not in (int, float) or not low <= value <= high:
             raise ConfigError(f"{name} is {str(value)[:60]!r}")
     if not isinstance(found.format, str) or not isinstance(found.turngym, str):
-        raise ConfigError("format and turngym must be texts")
+        raise ConfigError("format and turngym must be strings")
     action_format(found.format)
     for wrapper in found.wrappers:
         Wrapping.read(wrapper)

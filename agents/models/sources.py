@@ -75,7 +75,7 @@ def _require_hub(source: str) -> None:
         if try_to_load_from_cache(source, "config.json") is None:
             HfApi().model_info(source, timeout=_HUB_SECONDS)
     except (HfHubHTTPError, ValueError):
-        return  # the hub has answered, or it is no name: loading reports what is wrong
+        return  # the hub has answered, or it is not a name: loading reports what is wrong
     except Exception as error:
         raise ModelError(
             f"there is no folder {source}, and the hub cannot be reached ({error_text(error)}): pass the folder of a "

@@ -110,7 +110,7 @@ def make_agent(description: str, settings: AgentSettings | None = None) -> Agent
 
     Raises:
         UnknownName: There is no such agent, module, file, or name in it.
-        ConfigError: It is no agent, or an argument is wrong.
+        ConfigError: It is not an agent, or an argument is wrong.
 
     >>> type(make_agent("random")).__name__
     'RandomAgent'
@@ -149,7 +149,7 @@ def own_agent(description: str, settings: AgentSettings) -> Agent:
 
     Raises:
         UnknownName: There is no such module, file, or name in it.
-        ConfigError: It is no agent.
+        ConfigError: It is not an agent.
     """
     found = load_object(description, _AGENT, AGENTS)
     if AGENTS.holds(found):

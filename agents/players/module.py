@@ -19,7 +19,7 @@ def make(argument: str, settings: AgentSettings) -> Agent:
         settings: Its argument, if it takes one.
 
     Raises:
-        ConfigError: The path is no dotted path, or what it makes is no agent.
+        ConfigError: The path is not a dotted path, or what it makes is not an agent.
         UnknownName: There is no such module, or no such name in it.
     """
     return own_agent(dotted_place(argument, "agent"), settings)

@@ -46,7 +46,7 @@ def shape(value: Any, kinds: Kinds, place: str) -> Iterator[MalformedData]:
 
 
 def is_kind(value: Any, kind: type | tuple[type, ...]) -> bool:
-    """Return whether a value is of a kind; a boolean is no number, and a number must be one that can be summed."""
+    """Return whether a value is of a kind; a boolean is not a number, and a number must be one that can be summed."""
     if isinstance(value, bool):
         return kind is bool
     return isinstance(value, kind) and not (isinstance(value, float) and not abs(value) < LARGEST)

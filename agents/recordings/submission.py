@@ -154,7 +154,7 @@ def read_submission(path: Path) -> tuple[Submission | None, list[MalformedData]]
                 hint = ", as the evaluation has not ended: --resume continues it" if name == "results.json" else ""
                 problems.append(MalformedData(name, f"the file is missing{hint}"))
         except (OSError, ValueError, RecursionError) as error:
-            problems.append(MalformedData(name, f"the file is no JSON that can be read: {error}"))
+            problems.append(MalformedData(name, f"the file is not JSON that can be read: {error}"))
     if not problems:
         problems = list(_problems(found))
     if problems:
@@ -177,7 +177,7 @@ def load_submission(path: StrPath) -> Submission:
     if submission is None:
         first = problems[0]
         raise ConfigError(
-            f"{path} is no sound submission ({first.place}: {first.message}): `turngym verify {path}` shows all."
+            f"{path} is not a sound submission ({first.place}: {first.message}): `turngym verify {path}` shows all."
         )
     return submission
 
@@ -188,7 +188,7 @@ def _require_submission(path: Path) -> None:
     if not any((path / name).exists() for name in REQUIRED):
         inner = min(path.glob("*/episodes.jsonl"), default=None)
         hint = f" It has some in it: pass one, such as {inner.parent}." if inner else ""
-        raise ConfigError(f"{path} is no submission: `turngym eval ... --out FOLDER` writes one.{hint}")
+        raise ConfigError(f"{path} is not a submission: `turngym eval ... --out FOLDER` writes one.{hint}")
     try:
         config = read_json(path / "config.json")
     except (OSError, ValueError, RecursionError):
@@ -318,7 +318,7 @@ def _episode_problems(row: Any, place: str) -> Iterator[MalformedData]:
     if "state" in row:
         yield from shape(row["state"], _STATE, f"{place}, state")
     if not all(isinstance(action, str) for action in row["actions"]):
-        yield MalformedData(place, "actions must be texts")
+        yield MalformedData(place, "actions must be strings")
 
 
 def _is_verdict(told: Any) -> bool:
@@ -336,6 +336,6 @@ def _transcript_problems(row: Any, place: str) -> Iterator[MalformedData]:
         if not isinstance(notes, list) or any(list(shape(note, _NOTE, "")) for note in notes):
             yield MalformedData(f"{place}, turn {number}", "notes must have a purpose and a text each")
         if isinstance(turn, dict) and not are_texts(turn.get("images", [])):
-            yield MalformedData(f"{place}, turn {number}", "images must be a list of texts")
+            yield MalformedData(f"{place}, turn {number}", "images must be a list of strings")
         if isinstance(turn, dict) and "observation" not in turn:
             yield MalformedData(f"{place}, turn {number}", "it has no 'observation'")

@@ -105,7 +105,7 @@ def own_verifier(description: str, settings: AgentSettings, agent: Agent) -> Ver
 
     Raises:
         UnknownName: There is no such module, file, or name in it.
-        ConfigError: It is no verifier.
+        ConfigError: It is not a verifier.
     """
     found = load_object(description, _VERIFIER, VERIFIERS)
     made: Verifier = found("", settings, agent) if VERIFIERS.holds(found) else call_with(found, settings)

@@ -13,7 +13,7 @@ def make(argument: str, settings: AgentSettings, agent: Agent) -> Verifier:
     """Return what a custom function or class makes from the settings.
 
     Raises:
-        ConfigError: The path is no dotted path.
+        ConfigError: The path is not a dotted path.
         UnknownName: There is no such module, or no such name in it.
     """
     return own_verifier(dotted_place(argument, "verifier"), settings, agent)

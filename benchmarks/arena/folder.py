@@ -159,7 +159,7 @@ def read_arena(path: Path) -> tuple[Arena | None, list[MalformedData]]:
     except FileNotFoundError:
         return None, [MalformedData(CONFIG, "the file is missing")]
     except (OSError, ValueError, RecursionError) as error:
-        return None, [MalformedData(CONFIG, f"the file is no JSON that can be read: {error}")]
+        return None, [MalformedData(CONFIG, f"the file is not JSON that can be read: {error}")]
     if valid_text(text := json.dumps(content, ensure_ascii=False)) != text:
         return None, [MalformedData(CONFIG, "a text has characters that no file can hold")]
     problems = list(shape(content, _CONFIG, CONFIG)) or _parts(content) or _bounds(content)

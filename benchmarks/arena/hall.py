@@ -229,7 +229,7 @@ def _say(told: IO[bytes], line: Mapping[str, Any]) -> None:
 def serve() -> None:
     """Play what the standard input asks for until it ends: the program of the process."""
     told, questions = os.fdopen(os.dup(1), "wb"), os.fdopen(os.dup(0), "rb")
-    os.dup2(2, 1)  # what a player prints is no record
+    os.dup2(2, 1)  # what a player prints is not a record
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     asked: SimpleQueue[bytes] = SimpleQueue()

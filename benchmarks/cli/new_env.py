@@ -107,7 +107,7 @@ def write_files(name: str, folder: Path) -> tuple[Path, Path]:
     """Write the game and its test under a new name, and return their paths.
 
     Raises:
-        ConfigError: The name is no name of a class, or one of the files exists.
+        ConfigError: The name is not that of a class, or one of the files exists.
     """
     module = module_name(name)
     require_folder(folder)
@@ -124,7 +124,7 @@ def _write_minimal(name: str, folder: Path) -> Path:
     """Write the smallest environment under a new name, and return its path.
 
     Raises:
-        ConfigError: The name is no name of a class, or the file exists.
+        ConfigError: The name is not that of a class, or the file exists.
     """
     path = folder / f"{module_name(name)}.py"
     require_folder(folder)
@@ -138,7 +138,7 @@ def _write_package(name: str, folder: Path, tools: bool = False) -> Path:
     """Write a package with the game, its test, a suite and the entry points, and return its folder.
 
     Raises:
-        ConfigError: The name is no name of a class, or the folder of the package exists.
+        ConfigError: The name is not that of a class, or the folder of the package exists.
     """
     module = module_name(name)
     require_folder(folder)
@@ -156,7 +156,7 @@ def _write_harbor(name: str, folder: Path) -> Path:
     """Write a Harbor task under a new name, and return its folder.
 
     Raises:
-        ConfigError: The name is no name of a class, or the folder of the task exists.
+        ConfigError: The name is not that of a class, or the folder of the task exists.
     """
     require_folder(folder)
     target = folder / module_name(name).replace("_", "-")
@@ -186,7 +186,7 @@ def module_name(name: str) -> str:
     """Return the name of the module of a class.
 
     Raises:
-        ConfigError: It is no name of a class, or the module would hide another one.
+        ConfigError: It is not a name of a class, or the module would hide another one.
 
     >>> module_name("FrozenLake"), module_name("EZPoints"), module_name("Game2048")
     ('frozen_lake', 'ez_points', 'game_2048')

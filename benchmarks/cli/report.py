@@ -65,8 +65,8 @@ def kind_of(folder: Path) -> Kind:
     inner = sorted(each.name for each in folder.iterdir() if (each / "config.json").is_file())
     hint = f" There are such folders in it: {', '.join(inner[:5])}." if inner else ""
     raise ConfigError(
-        f"{folder} is the folder of no training run, evaluation or tournament: its config.json is missing, damaged or "
-        f"of something else.{hint}"
+        f"{folder} is not the folder of a training run, evaluation or tournament: its config.json is missing, damaged "
+        f"or of something else.{hint}"
     )
 
 

@@ -107,7 +107,7 @@ def _list(arguments: Arguments) -> int:
         try:
             plan = read_plan(path)
         except ConfigError:
-            continue  # other TOML files are no plans
+            continue  # other TOML files are not plans
         found = states(plan, STUDIES / plan.name)
         done = sum(state == "finished" for state in found.values())
         rows.append({"plan": str(path), "title": plan.title, "finished": done, "runs": len(found)})

@@ -68,7 +68,9 @@ class _Lines:
                 row = json.loads(line)
                 self.places[key_of(row)] = start, len(line)
             except (ValueError, TypeError, KeyError, RecursionError) as error:
-                raise CheckpointError(f"line {number} of {self.path} is no episode: the file is damaged.") from error
+                raise CheckpointError(
+                    f"line {number} of {self.path} is not an episode: the file is damaged."
+                ) from error
             yield row
             start += len(line)
 
@@ -285,7 +287,7 @@ def require_equal(what: str, config: Mapping[str, Any], stored: Mapping[str, Any
         if mine.get(key) != theirs.get(key):
             raise ConfigError(
                 f"{what} has {key} {_short(theirs.get(key))}, not {_short(mine.get(key))}: resume it "
-                "as it was begun, or pass another folder as --out."
+                "as it was started, or pass another folder as --out."
             )
 
 

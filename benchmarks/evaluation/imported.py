@@ -42,7 +42,7 @@ def as_folder(path: Path, scored: bool = True) -> Iterator[Path]:
         try:
             write_log(log, target)
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
-            raise ConfigError(f"{path} is no log that can be read: {error}.") from error
+            raise ConfigError(f"{path} is not a log that can be read: {error}.") from error
         yield target
 
 

@@ -92,7 +92,7 @@ def _conversation(
     rules = system_text(PromptConfig.build("the prompt", prompt), plain(transcript.get("instructions") or ""), sentence)
     images = [turn.get("images", []) for turn in turns]
     if not all(map(are_texts, images)):
-        raise ConfigError(f"the episode {plain(id)} is damaged: images of a turn must be a list of texts.")
+        raise ConfigError(f"the episode {plain(id)} is damaged: images of a turn must be a list of strings.")
     messages = [{"role": "system", "content": rules}] if rules else []
     for turn in turns:
         messages.append({"role": "user", "content": shown(turn["observation"])})

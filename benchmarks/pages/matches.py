@@ -99,7 +99,7 @@ def _anchor_elo(found: Numbers) -> float:
 
 
 def elo_cell(rating: Estimate | None, axis: Axis, is_anchor: bool) -> Cell:
-    """Return a rating; that of the anchor is no estimate."""
+    """Return a rating; that of the anchor is not an estimate."""
     if rating is None or not is_anchor:
         return estimate_cell(rating, axis, digits=0)
     return Cell(figure(rating.value, 0), rating.value, interval="fixed")

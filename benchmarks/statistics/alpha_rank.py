@@ -27,7 +27,7 @@ def alpha_rank(payoffs: Floats, alpha: float | None = None, population: int = PO
         population: Size of the population, at least 2.
 
     Raises:
-        ConfigError: The payoffs are no finite square matrix, or a number is out of its range.
+        ConfigError: The payoffs do not form a finite square matrix, or a number is out of its range.
 
     >>> points = np.array([[0.5, 0.9, 0.1, 0.8], [0.1, 0.5, 0.9, 0.8], [0.9, 0.1, 0.5, 0.8], [0.2, 0.2, 0.2, 0.5]])
     >>> alpha_rank(points, alpha=0.1).round(4).tolist()

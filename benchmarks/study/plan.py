@@ -193,7 +193,7 @@ def _swept(name: str, arms: Any, sweep: Any) -> Any:
             or not all(isinstance(each, str | int | float) for each in values)
         ):
             raise ConfigError(
-                f"{name}: the sweep of {option} must be a list of texts, numbers or booleans, got {values!r}."
+                f"{name}: the sweep of {option} must be a list of strings, numbers or booleans, got {values!r}."
             )
         if not _OPTION.fullmatch(option):
             raise ConfigError(
@@ -219,7 +219,7 @@ def _swept(name: str, arms: Any, sweep: Any) -> Any:
 def _text(name: str, content: Mapping[str, Any], key: str, default: str) -> str:
     value = content.get(key, default)
     if not isinstance(value, str):
-        raise ConfigError(f"{name}: {key} must be a text, got {value!r}.")
+        raise ConfigError(f"{name}: {key} must be a string, got {value!r}.")
     return value
 
 

@@ -70,7 +70,7 @@ class TournamentFolder:
         games = path / "episodes.jsonl"
         if games.exists():
             if not games.is_file():
-                raise CheckpointError(f"{games} is no file: the folder is damaged.")
+                raise CheckpointError(f"{games} is not a file: the folder is damaged.")
             self._read(games)
         self._file = games.open("ab")
 
@@ -105,7 +105,7 @@ class TournamentFolder:
                 record = json.loads(line, parse_constant=_refuse)
                 self.records[record["match"]] = record
             except (ValueError, TypeError, KeyError, RecursionError) as error:
-                raise CheckpointError(f"{place} is no game: the file is damaged.") from error
+                raise CheckpointError(f"{place} is not a game: the file is damaged.") from error
             self.require_record(record, place)
         if whole < len(data):
             os.truncate(games, whole)
@@ -166,4 +166,4 @@ def _refuse(name: str) -> float:
     Raises:
         ValueError: Always.
     """
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a number of JSON")

@@ -223,7 +223,7 @@ class LiveGame:
             try:
                 text = player.act(view)
                 if not isinstance(text, str):
-                    raise TypeError(f"an answer is a text, got {type(text).__name__}")
+                    raise TypeError(f"an answer must be a string, got {type(text).__name__}")
                 self.retried(seat, problem)
                 break
             except Exception as error:  # user code: a tournament continues without the player

@@ -83,7 +83,7 @@ def read_tournament(path: Path) -> tuple[PlayedTournament | None, list[Malformed
         except FileNotFoundError:
             problems.append(MalformedData(name, "the file is missing"))
         except (OSError, ValueError, RecursionError) as error:
-            problems.append(MalformedData(name, f"the file is no JSON that can be read: {error}"))
+            problems.append(MalformedData(name, f"the file is not JSON that can be read: {error}"))
     problems = problems or list(_problems(found))
     if problems:
         return None, problems
@@ -98,7 +98,7 @@ def _problems(found: Mapping[str, Any]) -> Iterator[MalformedData]:
     bad = list(shape(plan, _PLAN, "config.json"))
     yield from bad
     if not bad and not all(isinstance(text, str) for text in plan["players"].values()):
-        yield MalformedData("config.json, players", "every player must be a text")
+        yield MalformedData("config.json, players", "every player must be a string")
     if not bad and not _is_order(plan.get("player_order", list(plan["players"])), plan["players"]):
         yield MalformedData("config.json, player_order", "it must name every player once")
     if not bad and (len(plan["players"]) > _MOST_PLAYERS or not 0 <= plan["retries"] <= _MOST_RETRIES):

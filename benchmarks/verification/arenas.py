@@ -157,6 +157,6 @@ def _number_findings(arena: Arena, path: Path, played: Mapping[str, PlayedTourna
         try:
             told = read_json(path / file)
         except (OSError, ValueError, RecursionError) as error:
-            yield Finding("schema", file, f"the file is no JSON that can be read: {error}")
+            yield Finding("schema", file, f"the file is not JSON that can be read: {error}")
         else:
             yield from number_findings(told, as_stored(numbers), file)

@@ -103,7 +103,7 @@ class BrowserGym(ReplayedEnv):
                     self._drop()
                     if attempt:
                         raise ConfigError(
-                            f"BrowserGym cannot begin {self.task}: {str(error)[:_LONGEST_ERROR]}"
+                            f"BrowserGym cannot start {self.task}: {str(error)[:_LONGEST_ERROR]}"
                         ) from error
         return f"Task: {page['goal']}\n{self._look(page)}"
 
@@ -210,7 +210,7 @@ def _action_set(feature: str, names: Sequence[str]) -> tuple[str, Any]:
         for name, values in chain.from_iterable(found):
             texts = [getattr(value, "value", value) for value in values]
             if name in _OPENING and not all(str(text).startswith(_SCHEMES) for text in texts):
-                raise ValueError("only addresses that begin with http:// or https:// can be opened")
+                raise ValueError("only addresses that start with http:// or https:// can be opened")
         return str(made.to_python_code(action))
 
     return made.describe(with_long_description=False, with_examples=False).strip(), as_code

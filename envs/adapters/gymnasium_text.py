@@ -208,7 +208,7 @@ class GymnasiumText(ReplayedEnv):
             view = "text" if reads else "picture" if "ansi" in modes else "values"
         if view == "picture":
             if "ansi" not in modes:
-                raise ConfigError(f"{self.inner} has no text picture, it renders {list(modes)}: pass view='values'.")
+                raise ConfigError(f"{self.inner} has no text rendering, it renders {list(modes)}: pass view='values'.")
             env.close()
             env = self._make(render_mode="ansi")
         self._shows = view
@@ -259,7 +259,7 @@ class GymnasiumText(ReplayedEnv):
             self._place = plain_picture(str(self._opened().render()))
         else:
             if self._shows == "text" and not isinstance(observation, str):
-                raise TurngymError(f"{self.inner} showed {observation!r:.60}, which is no text: it is broken.")
+                raise TurngymError(f"{self.inner} showed {observation!r:.60}, which is not text: it is broken.")
             self._place = observation if isinstance(observation, str) else value_text(observation, self._value_names)
         return self._place
 

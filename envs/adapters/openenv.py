@@ -169,7 +169,7 @@ class OpenEnv(TextEnv[str]):
         self.instance = f"{self._name} seed {self._seed}" + ("" if task is None else f" task {task}")
         reading = self._read(data)
         if reading.terminated or reading.truncated:
-            raise ServerFault(f"{self._name} began an episode that is over already")
+            raise ServerFault(f"{self._name} started an episode that is over already")
         self._start_books(reading)
         return reading.text
 
@@ -209,7 +209,7 @@ class OpenEnv(TextEnv[str]):
         try:
             return read_observation(data, self._fields[1])
         except (ValueError, TypeError, OverflowError, RecursionError) as error:
-            raise ServerFault(f"{self._name} answered with what is no observation: {error}") from error
+            raise ServerFault(f"{self._name} answered with what is not an observation: {error}") from error
 
     # Bookkeeping.
 

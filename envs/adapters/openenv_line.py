@@ -184,7 +184,7 @@ class Line:
                 raise ConfigError(denied(self.url, status)) from error
             raise OSError(f"status {status}") from error
         except (self._errors.InvalidHandshake, self._errors.InvalidURI) as error:
-            raise ServerFault(f"{self.url} is no server of OpenEnv's protocol: {error}") from error
+            raise ServerFault(f"{self.url} is not a server of OpenEnv's protocol: {error}") from error
 
     async def _ask(self, message: Body) -> Body:
         if self._socket is None:
@@ -202,7 +202,7 @@ class Line:
             self._drop()
             raise
         except (ValueError, RecursionError) as error:
-            raise ServerFault(f"{self.url} answered with what is no JSON") from error
+            raise ServerFault(f"{self.url} answered with what is not JSON") from error
         return self._read(answer)
 
     async def _last_words(self, error: Exception) -> Any:
@@ -218,7 +218,7 @@ class Line:
         if isinstance(data, dict) and answer.get("type") == "error":
             raise Refused(str(data.get("code", ""))[:100], str(data.get("message", ""))[:500])
         if not isinstance(data, dict) or not isinstance(data.get("observation"), dict):
-            raise ServerFault(f"{self.url} answered with what is no observation: {str(answer)[:200]}")
+            raise ServerFault(f"{self.url} answered with what is not an observation: {str(answer)[:200]}")
         return data
 
     def _drop(self) -> None:
@@ -286,7 +286,7 @@ def _fetched(url: str, path: str, token: str, seconds: float) -> Body:
     except (OSError, ValueError, RecursionError, http.client.HTTPException) as error:
         raise ServerFault(f"{url}{path} cannot be read: {type(error).__name__}: {str(error)[:200]}") from error
     if not isinstance(found, dict):
-        raise ServerFault(f"{url}{path} answered with what is no object")
+        raise ServerFault(f"{url}{path} answered with what is not an object")
     return found
 
 

@@ -106,7 +106,7 @@ def read_observation(data: Body, field: str = "") -> Reading:
     The protocol's ``done`` means terminated, unless the metadata say ``truncated``.
 
     Raises:
-        ValueError: The reward is no finite number.
+        ValueError: The reward is not a finite number.
 
     >>> read_observation({"observation": {"text": "you win"}, "reward": 1, "done": True})
     Reading(text='you win', reward=1.0, terminated=True, truncated=False, metadata={})
@@ -117,7 +117,7 @@ def read_observation(data: Body, field: str = "") -> Reading:
     reward = data.get("reward")
     reward = 0.0 if reward is None else as_float(reward)
     if not math.isfinite(reward):
-        raise ValueError(f"the reward {reward} is no finite number")
+        raise ValueError(f"the reward {reward} is not a finite number")
     done = bool(data.get("done"))
     truncated = done and metadata.get("truncated") is True and metadata.get("terminated") is not True
     return Reading(observation_text(observation, field), reward, done and not truncated, truncated, metadata)

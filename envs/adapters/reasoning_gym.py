@@ -62,7 +62,7 @@ class ReasoningGym(TextEnv[str]):
     answer.
 
     Names of data sets are the keys of ``reasoning_gym.factory.DATASETS``. The agent ``random`` never writes an
-    ``<answer>``, so its score of 0 is no baseline.
+    ``<answer>``, so its score of 0 is not a baseline.
 
     Two data sets are refused: ``codeio``, whose questions do not repeat, and ``composite``, which mixes others.
     ``boxnet``, ``graph_color``, ``propositional_logic``, ``rubiks_cube`` and ``rush_hour`` have no expert, because

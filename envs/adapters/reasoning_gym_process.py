@@ -77,7 +77,7 @@ def require_arithmetic(text: str) -> None:
 
 
 class _Guarded:
-    """SymPy, with a parser that refuses whatever is no arithmetic."""
+    """SymPy, with a parser that refuses whatever is not arithmetic."""
 
     def __init__(self, sympy: ModuleType) -> None:
         self._sympy = sympy

@@ -82,7 +82,7 @@ class BaseStock(_Orders):
         """Return the player with a level.
 
         Raises:
-            ConfigError: It is no whole number of at most three digits.
+            ConfigError: It is not a whole number of at most three digits.
         """
         is_number = argument.isascii() and argument.isdecimal() and len(argument) <= _MOST_DIGITS
         if argument and not is_number:

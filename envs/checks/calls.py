@@ -47,7 +47,7 @@ def instructions_given(case: Case) -> Iterator[Finding]:
     """There is text."""
     found = case.env.get_wrapper_attr("instructions")
     if not isinstance(found, str) or not found.strip():
-        yield Finding(f"instructions must be a text that is not empty, got {found!r:.60}")
+        yield Finding(f"instructions must be a string that is not empty, got {found!r:.60}")
 
 
 @rule(

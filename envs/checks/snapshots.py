@@ -69,7 +69,7 @@ def snapshot_json(case: Case) -> Iterator[Finding]:
                 return
             json.loads(snapshot)
         except (TypeError, ValueError, AttributeError, KeyError) as error:
-            yield Finding(f"snapshot() raised or is no JSON: {raised(error)}", case.first.seed, turn)
+            yield Finding(f"snapshot() raised or is not JSON: {raised(error)}", case.first.seed, turn)
             return
         again = take(case.env)
         if again != snapshot:

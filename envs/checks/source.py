@@ -69,7 +69,7 @@ def source_of(env: EnvOrMaker, options: Mapping[str, Any] | None = None) -> tupl
 
     Raises:
         UnknownName: There is no such id, module, file, or name in it.
-        ConfigError: It is no environment, or its constructor arguments are unknown.
+        ConfigError: It is not an environment, or its constructor arguments are unknown.
 
     >>> import turngym
     >>> source_of("turngym/Sokoban-v0", {"size": 5})[0]

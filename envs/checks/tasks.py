@@ -124,7 +124,7 @@ def instance_named(case: Case) -> Iterator[Finding]:
     for seed in range(case.seeds[0], case.seeds[0] + _SPLIT_SEEDS):
         episode = begin(case.env, seed)
         if not isinstance(episode.instance, str) or not episode.instance:
-            yield Finding(f"self.instance must be a text that is not empty, got {episode.instance!r}", seed, 0)
+            yield Finding(f"self.instance must be a string that is not empty, got {episode.instance!r}", seed, 0)
             return
         first = seen.setdefault(episode.instance, (seed, episode.texts[0]))
         if first[1] != episode.texts[0]:

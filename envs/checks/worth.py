@@ -50,7 +50,7 @@ def _better(case: Case, than: str) -> Iterator[tuple[str, str]]:
     "nothing-fails",
     "Who does nothing does not succeed.",
     why="A success that needs no action rewards a policy for being silent, and raises every figure by the same amount.",
-    fix="Judge what was done: an empty answer, or a state that nobody has changed, is no success.",
+    fix="Judge what was done: an empty answer, or a state that nobody has changed, is not a success.",
 )
 def nothing_fails(case: Case) -> Iterator[Finding]:
     """Doing nothing fails."""

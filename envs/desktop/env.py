@@ -194,7 +194,7 @@ class Desktop(PictureEnv):
         self._play(name, seed, actions)
         if self.anchor() != state["screen"]:
             raise SnapshotUnsupported(
-                f"doing it again led {self.env_id} elsewhere: other programs, or something that goes by the clock?"
+                f"replaying {self.env_id} diverged: other programs, or something that depends on the clock?"
             )
 
     def close(self) -> None:

@@ -126,7 +126,7 @@ class Hanabi(Game):
         """Return given cards with the others of the game after them.
 
         Raises:
-            ConfigError: They are no cards of the game.
+            ConfigError: They are not cards of the game.
         """
         left, found = list(order), []
         for name in given if isinstance(given, list | tuple) else [None]:

@@ -246,7 +246,7 @@ def find_data(folder: str) -> Path:
     path = Path(given).expanduser()
     if given and path.is_dir():
         return path
-    said = f"{str(path)!r} is no folder" if given else f"neither data=... nor {VARIABLE} names their folder"
+    said = f"{str(path)!r} is not a folder" if given else f"neither data=... nor {VARIABLE} names their folder"
     raise MissingExtra(
         f'ALFWorld needs its games, and {said}: pip install "turngym[alfworld]" && alfworld-download, then set '
         f"{VARIABLE} to where they are."

@@ -36,7 +36,7 @@ def whole_seed(seed: object) -> int:
     """Return a seed as a number.
 
     Raises:
-        ConfigError: It is no whole number.
+        ConfigError: It is not a whole number.
     """
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
         raise ConfigError(f"a seed is a whole number, got {seed!r}.")

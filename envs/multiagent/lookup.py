@@ -20,7 +20,7 @@ def class_at(path: str, base: type[T]) -> type[T]:
 
     Raises:
         UnknownName: There is no such module or class.
-        ConfigError: It is no class of that kind, or lacks methods.
+        ConfigError: It is not a class of that kind, or lacks methods.
 
     >>> class_at("turngym.envs.multiagent.players:RandomPlayer", object).__name__
     'RandomPlayer'

@@ -106,7 +106,7 @@ def make_player(name: str, game: Game) -> Player:
 
     Raises:
         UnknownName: There is no such player.
-        ConfigError: It is no player, or one that cannot be made without options.
+        ConfigError: It is not a player, or one that cannot be made without options.
     """
     own: Mapping[str, str] = game.players
     prefix, colon, argument = name.partition(":")

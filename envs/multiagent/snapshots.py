@@ -65,7 +65,7 @@ def from_bytes(game: Game, options: Mapping[str, Any], snapshot: bytes) -> dict[
     """Return what :func:`to_bytes` was given.
 
     Raises:
-        ConfigError: The bytes are no snapshot, or one of another game or other options.
+        ConfigError: The bytes are not a snapshot, or one of another game or other options.
     """
     try:
         content: dict[str, Any] = json.loads(snapshot)
@@ -74,7 +74,7 @@ def from_bytes(game: Game, options: Mapping[str, Any], snapshot: bytes) -> dict[
         expected = _FORMAT, game.name, json.loads(json.dumps(game.settings)), dict(options)
         is_equal = [one == other for one, other in zip(found, expected, strict=True)]
     except Exception as error:  # untrusted bytes: anything may be raised
-        raise ConfigError(f"restore() of {game.name} got bytes that are no snapshot of turngym.") from error
+        raise ConfigError(f"restore() of {game.name} got bytes that are not a snapshot of turngym.") from error
     if not is_equal[0]:
         raise ConfigError(f"this snapshot has the format {told[0]}, not {_FORMAT}: take a new one.")
     if not (is_equal[1] and is_equal[2]):

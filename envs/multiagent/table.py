@@ -105,7 +105,7 @@ class Table:
 
         Raises:
             EpisodeOver: The seat is not asked.
-            TypeError: The answer is no text.
+            TypeError: The answer is not text.
         """
         if seat not in self.pending:
             state = "the game is over" if self.is_over else f"the game waits for the seats {list(self.pending)}"
@@ -303,7 +303,7 @@ class Table:
         """Bring back what :meth:`snapshot` saved, in this or another process.
 
         Raises:
-            ConfigError: The bytes are no snapshot, or one of another game or other options; nothing has changed then.
+            ConfigError: The bytes are not a snapshot, or one of another game or other options; nothing changes then.
         """
         content = snapshots.from_bytes(self.game, self._options, snapshot)
         before = self.snapshot() if self.log or self.pending else None

@@ -107,7 +107,7 @@ class TableVector:
             options: Argument of the game's ``begin``, for all tables or one mapping per table.
 
         Raises:
-            ConfigError: A seed is no whole number, or there are not as many seeds or options as tables.
+            ConfigError: A seed is not a whole number, or there are not as many seeds or options as tables.
         """
         if seed is None or not isinstance(seed, Sequence | np.ndarray):
             base = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else whole_seed(seed)
@@ -151,7 +151,7 @@ class TableVector:
             options: Argument of the game's ``begin``.
 
         Raises:
-            ConfigError: The seed is no whole number, or the options of the game or the seating are wrong.
+            ConfigError: The seed is not a whole number, or the options of the game or the seating are wrong.
         """
         slot, number = self._slot(table), whole_seed(seed)
         self._to_begin.discard(table)
@@ -187,7 +187,7 @@ class TableVector:
             answers: Pairs of request id and text. An id that is unknown, used or withdrawn has no effect.
 
         Raises:
-            TypeError: An answer is no text, or an id no number; then none of them has been taken.
+            TypeError: An answer is not text, or an id is not a number; then none of them has been taken.
         """
         given = [(_number(request_id), text) for request_id, text in answers]
         for request_id, text in given:
@@ -201,7 +201,7 @@ class TableVector:
         """Let seats that have not answered in time forfeit.
 
         Raises:
-            TypeError: An id is no number; then none of them has been taken.
+            TypeError: An id is not a number; then none of them has been taken.
         """
         receipts = [self._take(request_id, None) for request_id in list(map(_number, request_ids))]
         self._counts["expired"] += sum(receipt.is_taken for receipt in receipts)
@@ -271,7 +271,7 @@ class TableVector:
         """Restore a saved game, at this or another table; its open requests get new ids.
 
         Raises:
-            ConfigError: The bytes are no snapshot, or one of another game or seating; nothing has changed then.
+            ConfigError: The bytes are not a snapshot, or one of another game or seating; nothing has changed then.
             PlayerError: A player cannot restore its memory; there is then no game at the table.
         """
         slot = self._slot(table)
@@ -285,7 +285,7 @@ class TableVector:
             if before is not None and slot.state() != before:
                 slot.load(before)
             text = error_text(error)
-            raise ConfigError(f"restore() of table {table} got bytes that are no snapshot ({text}).") from error
+            raise ConfigError(f"restore() of table {table} got bytes that are not a snapshot ({text}).") from error
         self._to_begin.discard(table)
         self._settle(slot)
 

@@ -23,7 +23,7 @@ def try_setting(rules: str, setting: Mapping[str, Any]) -> None:
     """Make a game in a process with limits.
 
     Raises:
-        ConfigError: A parameter names a file or is no number, truth value or text, or the game cannot be made with it.
+        ConfigError: A parameter names a file or is not a number, bool or text, or the game cannot be made with it.
         LimitReached: OpenSpiel crashed, hung or took too much memory.
     """
     for key, value in setting.items():

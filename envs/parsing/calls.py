@@ -29,7 +29,7 @@ class Call(NamedTuple):
     """Action of an agent.
 
     Args:
-        tool: Tool that it calls, empty if the text is no call.
+        tool: Tool that it calls, empty if the text is not a call.
         content: The argument of the call.
         problem: Why it is not a call.
     """

@@ -42,7 +42,7 @@ class Grid(NamedTuple):
 
     @property
     def free(self) -> tuple[int, ...]:
-        """The cells that are no walls."""
+        """The cells that are not walls."""
         return tuple([cell for cell, symbol in enumerate("".join(self.rows)) if symbol != "#"])
 
     def place(self, cell: int) -> tuple[int, int]:

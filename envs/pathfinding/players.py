@@ -113,7 +113,7 @@ class Planner(Walker):
         """Bring back what :meth:`state` returned.
 
         Raises:
-            ValueError: It is no plan.
+            ValueError: It is not a plan.
         """
         plan, time = state
         paths = tuple([tuple(path) for path in plan])

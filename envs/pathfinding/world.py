@@ -193,7 +193,7 @@ class World:
         """Restore what :meth:`state` returned.
 
         Raises:
-            ValueError: It is no state of such a world.
+            ValueError: It is not a state of such a world.
         """
         grid, count = Grid(tuple(state["rows"])), len(self.positions)
         require_grid(grid.rows)

@@ -21,7 +21,7 @@ SIZES = {1: (3, 1), 2: (4, 2), 3: (5, 3)}
 """Difficulty -> number of levels, and of extras that they add one by one."""
 LEFT_OR_RIGHT, FOUR_WAYS = (0, 2), (0, 1, 2, 3)
 SWITCH, FLIP = 4, 5
-"""Buttons that are no direction: the one that opens and closes gates, and the one that turns gravity."""
+"""Buttons that are not directions: the one that opens and closes gates, and the one that turns gravity."""
 
 
 class Rules(NamedTuple):

@@ -69,7 +69,7 @@ class SearchClient(Retriever):
         try:
             found = [[_hit(raw) for raw in one][:top_k] for one in answer["result"]]
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise SearchUnavailable(f"{self.url} answered what is no list of passages ({error!r}).") from error
+            raise SearchUnavailable(f"{self.url} answered what is not a list of passages ({error!r}).") from error
         if len(found) != len(queries):
             raise SearchUnavailable(f"{self.url} answered {len(queries)} queries with {len(found)} lists.")
         return found
@@ -109,7 +109,7 @@ class SearchClient(Retriever):
             raise ValueError(f"status {status}")
         found = json.loads(content)
         if not isinstance(found, dict):
-            raise ValueError("the answer is no JSON object")
+            raise ValueError("the answer is not a JSON object")
         return found
 
 
@@ -117,7 +117,7 @@ def connect(url: str) -> Retriever:
     """Return a client for an address: Search-R1's protocol, or Qdrant's with the prefix ``qdrant+``.
 
     Raises:
-        ConfigError: It is no address.
+        ConfigError: It is not an address.
         MissingExtra: A package for it is missing.
 
     >>> type(connect("http://127.0.0.1:8000")).__name__

@@ -112,7 +112,7 @@ def _read_corpus(folder: str, name: str) -> tuple[Document, ...]:
     try:
         return tuple(map(document_of, read_rows(name, "train")))
     except (KeyError, TypeError, AttributeError) as error:
-        raise ConfigError(f"{name} is no corpus ({error!r}): it needs id, title and text.") from error
+        raise ConfigError(f"{name} is not a corpus ({error!r}): it needs id, title and text.") from error
 
 
 @lru_cache(maxsize=2)

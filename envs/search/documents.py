@@ -84,7 +84,7 @@ def _stream_documents(path: Path) -> Iterator[Document]:
         with gzip.open(path, "rt", encoding="utf8") if path.suffix == ".gz" else path.open(encoding="utf8") as file:
             yield from (document_of(json.loads(line)) for line in file)
     except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
-        raise ConfigError(f"{path} is no corpus in JSON lines ({error!r}): it needs id, title and text.") from error
+        raise ConfigError(f"{path} is not a corpus in JSON lines ({error!r}): it needs id, title and text.") from error
 
 
 def document_of(raw: Mapping[str, Any]) -> Document:

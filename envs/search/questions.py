@@ -45,7 +45,7 @@ class Question:
         """Return the question of :meth:`as_json`.
 
         Raises:
-            TypeError: A part is no text.
+            TypeError: A part is not text.
             ValueError: There are more choices than letters for them.
         """
         texts = {key: tuple(content[key]) for key in ("answers", "gold", "queries", "choices")}

@@ -60,7 +60,7 @@ class SearchServer(JsonServer):
         """Return the answer to the body of a request.
 
         Raises:
-            BadRequest: The body is no search.
+            BadRequest: The body is not a search.
         """
         with self._turns:  # more searches at once would delay all other answers
             queries, top_k, has_scores = read_request(body)
@@ -72,7 +72,7 @@ def read_request(body: bytes) -> tuple[list[str], int, bool]:
     """Return queries, number of passages, and whether scores are wanted.
 
     Raises:
-        BadRequest: The body is no search.
+        BadRequest: The body is not a search.
 
     >>> read_request(b'{"queries": ["red wine"]}')
     (['red wine'], 3, False)
@@ -80,7 +80,7 @@ def read_request(body: bytes) -> tuple[list[str], int, bool]:
     try:
         content = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise BadRequest("the body is no JSON") from error
+        raise BadRequest("the body is not JSON") from error
     queries = content.get("queries") if isinstance(content, dict) else None
     if not isinstance(queries, list) or not all(isinstance(query, str) for query in queries):
         raise BadRequest('the body needs "queries", a list of texts')

@@ -16,7 +16,7 @@ class Relation(NamedTuple):
         of: Kind of thing that it is a fact of.
         to: Kind of thing that it names, or the name of a list of values.
         sentences: Ways to tell it: ``{s}`` is the thing, ``{o}`` the fact.
-        phrase: A phrase that stands for the fact: ``{s}`` is the thing; empty where the fact is no thing.
+        phrase: A phrase that stands for the fact: ``{s}`` is the thing; empty where the fact is not a thing.
         question: The question for the fact.
     """
 

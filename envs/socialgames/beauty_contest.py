@@ -83,7 +83,7 @@ class LevelPlayer(NumberPlayer):
         """Return the player of a level.
 
         Raises:
-            ConfigError: It is no whole number from 0 to 20.
+            ConfigError: It is not a whole number from 0 to 20.
         """
         if not argument:
             return cls()

@@ -34,7 +34,7 @@ _KEYWORDS = frozenset((
     "all", "and", "as", "between", "case", "distinct", "else", "except", "exists", "from", "group", "having", "in",
     "intersect", "is", "join", "limit", "not", "on", "or", "order", "then", "union", "when", "where",
 ))
-"""Words that are no names unless they are quoted."""
+"""Words that are not names unless they are quoted."""
 # fmt: on
 _MARKS = _KEYWORDS.union(_SELECTS, "().,")
 

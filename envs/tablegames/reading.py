@@ -100,7 +100,7 @@ def split_speech(action: str) -> tuple[str, str]:
 
 
 def whole_number(value: object) -> int | None:
-    """Return a number that JSON or text gave, None if it is no whole number from 0 to a billion.
+    """Return a number that JSON or text gave, None if it is not a whole number from 0 to a billion.
 
     >>> whole_number("1,000"), whole_number(40.0), whole_number("40 gold"), whole_number(True)
     (1000, 40, None, None)

@@ -194,7 +194,7 @@ def _find_story(env_id: str, story: str) -> Path:
     path = Path(given).expanduser()
     if given and path.is_file():
         return path
-    said = f"{str(path)!r} is no file" if given else f"neither story=... nor {VARIABLE} names one"
+    said = f"{str(path)!r} is not a file" if given else f"neither story=... nor {VARIABLE} names one"
     raise MissingExtra(
         f'{env_id} needs a story file of yours, such as story="zork1.z3", and {said}: many are free at '
         "https://ifarchive.org, and TextWorld's tw-make writes them."
@@ -205,4 +205,6 @@ def _read(env_id: str, path: Path) -> bytes:
     try:
         return read_story(path)
     except (OSError, Damaged) as error:
-        raise ConfigError(f"{env_id} cannot play {path}: {error}. It takes files .z1 to .z8; get it anew.") from error
+        raise ConfigError(
+            f"{env_id} cannot play {path}: {error}. It takes files .z1 to .z8; download it again."
+        ) from error

@@ -22,5 +22,5 @@ def require_same(env: TextEnv[Any], found: Mapping[str, Any], state: Mapping[str
     """
     if any(state[name] != value for name, value in found.items()):
         raise SnapshotUnsupported(
-            f"replaying {env.instance} of {env.env_id} led elsewhere: another version of its package or its files?"
+            f"replaying {env.instance} of {env.env_id} diverged: another version of its package or its files?"
         )

@@ -13,7 +13,7 @@ _SCALE = {4: 4, 5: 4, 6: 8, 7: 8, 8: 8}
 
 
 class Damaged(ValueError):
-    """A file is no story of the Z-machine, or not all of one."""
+    """A file is not a story of the Z-machine, or not all of one."""
 
 
 def read_story(path: Path) -> bytes:
@@ -21,11 +21,11 @@ def read_story(path: Path) -> bytes:
 
     Raises:
         OSError: It cannot be read.
-        Damaged: It is no story, or damaged; the message says how one sees it.
+        Damaged: It is not a story, or damaged; the message says how one sees it.
     """
     story = path.read_bytes()
     if len(story) < _HEADER or story[0] not in _VERSIONS:
-        raise Damaged("it does not begin as a story of the Z-machine does")
+        raise Damaged("it does not start like a story of the Z-machine")
     length = _word(story, 0x1A) * _SCALE.get(story[0], 2)
     if length == 0:
         return story  # the oldest stories do not tell their length

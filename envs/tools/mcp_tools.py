@@ -236,7 +236,7 @@ def server_at(place: str) -> McpServer:
     """Return the server that a command line or an address names; one for all environments of this process.
 
     Raises:
-        ConfigError: It is no command line, or the server does not start.
+        ConfigError: It is not a command line, or the server does not start.
     """
     return _server(place, os.getpid())
 

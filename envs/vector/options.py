@@ -31,7 +31,7 @@ def read_mask(options: dict[str, Any] | None, num_slots: int) -> np.ndarray[Any,
     """Return which slots to reset, None for all.
 
     Raises:
-        TypeError: The mask is no array of bool.
+        TypeError: The mask is not an array of bool.
         ValueError: The mask has another shape, or chooses nothing.
     """
     if not options or "reset_mask" not in options:

@@ -89,7 +89,7 @@ def _find(folder: Path, names: tuple[str, ...]) -> Path:
             if (path := folder / f"{name}{ending}").is_file():
                 return path
     raise ConfigError(
-        f"{str(folder)!r} is no WebShop catalogue: it needs one of {', '.join(names)}, plain, .gz or .xz. "
+        f"{str(folder)!r} is not a WebShop catalogue: it needs one of {', '.join(names)}, plain, .gz or .xz. "
         "Leave the option out for the generated shop."
     )
 

@@ -89,7 +89,7 @@ def read_move(text: str) -> Move:
 
 
 def _last_marked(text: str) -> tuple[str, Any] | None:
-    """Return verb and rest of the last action in brackets or in an object; what is inside another one is no action."""
+    """Return verb and rest of the last action in brackets or in an object; one inside another is not an action."""
     last = deque(_marked(text), maxlen=1)
     return last[0][2] if last else None
 

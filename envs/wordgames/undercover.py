@@ -168,7 +168,7 @@ class Undercover(Game):
         """Return the vote that an answer names, or ``"say ..."`` with what was said.
 
         Raises:
-            InvalidAction: It says the seat's own word, says nothing, or is no vote for another living seat.
+            InvalidAction: It says the seat's own word, says nothing, or is not a vote for another living seat.
         """
         if self._phase == "vote":
             return self._vote(seat, text)

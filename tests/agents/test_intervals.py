@@ -68,7 +68,7 @@ def test_equal_values_have_no_interval() -> None:
     found = cluster_bootstrap([0.5] * 40, range(40))
     assert found.value == 0.5 and found.no_interval == "no spread" and not found.has_interval
     rounded = cluster_bootstrap([0.1 + 0.2, 0.3] * 20, range(40))
-    assert rounded.no_interval == "no spread", "rounding is no spread"
+    assert rounded.no_interval == "no spread", "rounding is not a spread"
     assert cluster_bootstrap([0.5] * 39 + [0.6], range(40)).has_interval
     assert cluster_bootstrap([0.5, 0.6], range(2)).no_interval == "too few"
 

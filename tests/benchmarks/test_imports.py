@@ -112,7 +112,7 @@ def test_a_trajectory_of_another_agent_is_shown_turn_by_turn(tmp_path: Path) -> 
     ("metrics", "message"),
     [
         ('{"completion_token_ids": [1, 2], "logprobs": [-1.0]}', "1 log-probabilities for 2 tokens"),
-        ('{"completion_token_ids": [1], "logprobs": [NaN]}', "NaN is no number"),
+        ('{"completion_token_ids": [1], "logprobs": [NaN]}', "NaN is not a number"),
         ('{"completion_token_ids": [1], "logprobs": [-1e400]}', "too large"),
         ('{"completion_token_ids": [1], "logprobs": ["x"]}', "must be finite numbers"),
         ('{"completion_token_ids": [1.5]}', "must be whole numbers"),
@@ -197,7 +197,7 @@ def zip_of(path: Path, content: bytes, method: int | None = None) -> Path:
 def test_a_zip_that_unpacks_to_too_much_is_not_read(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="unpacks to more than 33,554,432 bytes: not read"):
         read(zip_of(tmp_path / "bomb.eval", b" " * (33 * 2**20)))
-    with pytest.raises(ConfigError, match="is no zip that can be read"):
+    with pytest.raises(ConfigError, match="is not a zip that can be read"):
         (tmp_path / "bad.eval").write_bytes(b"PK\x03\x04 nothing")
         read(tmp_path / "bad.eval")
 
@@ -236,7 +236,7 @@ def test_a_leaderboard_ranks_logs_on_the_same_tasks_and_says_what_it_does_not_kn
     assert {"settings", "split", "rules"} < set(rows["b"]["unknown"]) and "metadata" not in rows["b"]
     assert rows["b"]["mean"]["value"] == 1.0 and rows["b"]["ranks"] == [1, 2] and rows["b"]["seconds"] is None
     left_out = {Path(each["folder"]).name: each["reason"] for each in board["left_out"]}
-    assert left_out.keys() == {"bad.eval", "plain.json"} and "is no zip that can be read" in left_out["bad.eval"]
+    assert left_out.keys() == {"bad.eval", "plain.json"} and "is not a zip that can be read" in left_out["bad.eval"]
     assert "has episodes without a score" in left_out["plain.json"]
     page = (tmp_path / "page.html").read_text("utf8")
     assert "tasks count as the same where their names are" in page and "read from logs" in page

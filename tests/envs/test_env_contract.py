@@ -73,7 +73,7 @@ def test_a_snapshot_without_a_generator_or_nested_too_deep_is_refused() -> None:
     del content["generator"]
     with pytest.raises(ConfigError, match="damaged snapshot"):
         env.restore(json.dumps(content).encode())
-    with pytest.raises(ConfigError, match="no snapshot"):
+    with pytest.raises(ConfigError, match="not a snapshot"):
         env.restore(b"[" * 100_000)
 
 

@@ -51,7 +51,7 @@ def test_our_side_reads_every_action_and_notices_what_it_cannot_read(name: str) 
 
 
 def test_actions_in_another_format_are_counted_as_errors() -> None:
-    """Negative oracle: GEM's boxes are no actions of ours."""
+    """Negative oracle: GEM's boxes are not actions of ours."""
     pool = games.actions(games.row_of("Sokoban"), "gem", 50, WORDS["5"])
     assert side.format_errors(ours("Sokoban"), pool) == 1
 

@@ -1,7 +1,7 @@
 """Golden transcripts: one episode of each environment as text, replayed byte for byte.
 
 `python tests/envs/test_golden_transcripts.py` records the ones that
-are missing; delete a file to record it anew, and raise the version of an environment whose transcript changes.
+are missing; delete a file to record it again, and raise the version of an environment whose transcript changes.
 """
 
 import json

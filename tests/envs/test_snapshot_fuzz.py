@@ -89,7 +89,7 @@ def test_a_refused_snapshot_changes_nothing(name: str, wrapper: str) -> None:
 @pytest.mark.parametrize("bad", [b"[" * 200_000, b"9" * 5000, b"", b"\xff", None, 7, b'{"format": 1}'])
 def test_what_is_no_snapshot_is_a_config_error(bad: Any) -> None:
     env = Counter()
-    with pytest.raises(ConfigError, match="no snapshot"):
+    with pytest.raises(ConfigError, match="not a snapshot"):
         env.restore(bad)
     for wrap in wrapping("history:k=2"):
         with pytest.raises(ConfigError):

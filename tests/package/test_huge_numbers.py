@@ -87,7 +87,7 @@ def test_a_foreign_environment_is_blamed_and_not_the_agent(value: int) -> None:
 
 @huge
 def test_servers_messages_are_read_or_refused(value: int) -> None:
-    with pytest.raises(ValueError, match=r"the reward -?inf is no finite number"):
+    with pytest.raises(ValueError, match=r"the reward -?inf is not a finite number"):
         read_observation({"observation": {"text": "a"}, "reward": value})
     assert number(value, 0.5) == 0.5
     sent = observation_data("a", {"score": value, "progress": value}, 0.0)

@@ -126,7 +126,7 @@ def state():
 before = state()
 import turngym
 assert state() == before, [pair for pair in zip(before, state()) if pair[0] != pair[1]]
-assert type(turngym) is type(sys), "a module is no object of a class of ours"
+assert type(turngym) is type(sys), "a module is not an object of a class of ours"
 """
 
 

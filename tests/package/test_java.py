@@ -40,7 +40,7 @@ def new_list(seats: int = 1) -> tuple[EnginePool[JavaProcess], JavaObject]:
 
 
 def is_gone(pid: int, patience_seconds: float = 30.0) -> bool:
-    """Wait until a process that is no child of ours has ended; a zombie without a parent to reap it counts."""
+    """Wait until a process that is not a child of ours has ended; a zombie without a parent to reap it counts."""
     deadline = time.monotonic() + patience_seconds
     while time.monotonic() < deadline:
         if has_ended(pid):

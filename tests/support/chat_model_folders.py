@@ -2,7 +2,7 @@
 
 The templates are written for the tests, after the habits of the families: thinking that is stripped from earlier
 answers (Qwen), no role for the system (Gemma), a system text inside of the first user turn (Mistral), trimmed contents
-(Llama), control tokens that are no special tokens.
+(Llama), control tokens that are not special tokens.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Family:
         template: Its chat template.
         end: Its end token.
         special: Its other special tokens.
-        marks: Tokens that were added to it and are no special tokens.
+        marks: Tokens that were added to it and are not special tokens.
         begin: The token at the beginning, if there is one.
         unknown: The token for unknown characters, if there is one.
         padding: The padding token; the end token unless given.

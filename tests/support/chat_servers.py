@@ -96,7 +96,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
     def do_GET(self) -> None:
-        """Tell the models, as servers do; it is no request of the model, and not counted."""
+        """Tell the models, as servers do; it is not a request of the model, and not counted."""
         if self.server.is_gone:
             return self._hang_up()
         content = json.dumps({"object": "list", "data": [{"id": name} for name in self.server.models]}).encode()

@@ -211,7 +211,7 @@ FAULTS: list[tuple[Any, str, str]] = [
     (CannotBegin, "plays", "KeyError: 'no such cave' in begin, line"),
     (CannotBeMade, "plays", "making it raised OSError: the cave is closed"),
     (BreaksOff, "plays", "IndexError: no more caves in apply_action"),
-    (Silent, "instructions-given", "a text that is not empty"),
+    (Silent, "instructions-given", "a string that is not empty"),
     (MissesAKey, "info-complete", "info lacks score"),
     (AddsAKey, "info-complete", "got also place"),
     (WrongType, "info-complete", "info['legal_actions'] must be tuple, got list"),

@@ -207,10 +207,10 @@ class PaintsGrey(Painted):
 
 FAULTS: list[tuple[Any, str, str]] = [
     (PaintsOver, "results-not-shared", "was changed by a later turn"),
-    (NamesNothing, "instance-named", "a text that is not empty, got ''"),
+    (NamesNothing, "instance-named", "a string that is not empty, got ''"),
     (NamesTooCoarsely, "instance-named", "have the same self.instance and begin differently"),
     (SavesASet, "snapshot-json", "TypeError: Object of type set is not JSON serializable"),
-    (Pickles, "snapshot-json", "is no JSON"),
+    (Pickles, "snapshot-json", "is not JSON"),
     (SavesTheHour, "snapshot-json", "two snapshots of one state differ"),
     (KeepsAGenerator, "snapshot-generator", "restore() leaves the generator self.own where it was"),
     (ForgetsTheGenerator, "snapshot-generator", "restore() leaves the generator self.np_random where it was"),

@@ -17,7 +17,7 @@ class Injected(Counter):
 
     Options:
         marker: Path of the marker.
-        fault: What happens: an exception, the death of the process, a reward that is no number or infinite, or an
+        fault: What happens: an exception, the death of the process, a reward that is not a number or infinite, or an
             interrupt (Ctrl-C).
         always: Whether the marker stays.
     """

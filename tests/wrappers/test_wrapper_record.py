@@ -194,7 +194,7 @@ def test_an_episode_that_was_cut_short_is_left_out_and_damage_is_named(tmp_path:
         path.write_text(text[:cut], "utf8")
         assert read_episodes(path) == whole[:1]
     path.write_text(text[:20] + "\n" + text[20:], "utf8")
-    with pytest.raises(ConfigError, match=r"line 1 of .*0000\.jsonl is no line"):
+    with pytest.raises(ConfigError, match=r"line 1 of .*0000\.jsonl is not a line"):
         read_episodes(path)
     path.write_text(text.replace("turngym episodes 1", "turngym episodes 9"), "utf8")
     with pytest.raises(ConfigError, match="format 'turngym episodes 9'"):

@@ -26,7 +26,7 @@ ALGORITHMS: Registry[type[Algorithm[Any]]] = Registry(
     "algorithm", "turngym.trainers.algorithms", extra="train", settings=PUBLISHED
 )
 LEARNERS: Registry[type[Algorithm[Any]]] = Registry("algorithm", "turngym.trainers.learners", extra="train")
-"""Methods with a learner of their own, whose updates are no loss over the sampled tokens."""
+"""Methods with a learner of their own, whose updates are not a loss over the sampled tokens."""
 _DEFAULT_BASE = "ppo"
 
 

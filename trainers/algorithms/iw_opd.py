@@ -48,7 +48,7 @@ class IWOPD(TaughtMethod[IWOPDConfig]):
         """Assign each token its weighted gap to the teacher; tokens without a teacher leave the loss."""
         gaps = gaps_to_teacher(table, table.token_logprob)
         segments = segments_of(table, self.config.unit)
-        assert segments is not None  # tokens are no unit here
+        assert segments is not None  # tokens are not a unit here
         weights = F.remaining_gap_weights(gaps.values, segments, gamma=self.config.gamma)
         return Credit(weights * gaps.values, metrics=gaps.metrics(), masked=gaps.masked)
 

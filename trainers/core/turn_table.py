@@ -127,7 +127,7 @@ class TurnTable:
         """
         column = self.columns[scope].get(name)
         if isinstance(column, tuple):
-            raise ConfigError(f"the {scope} column {name!r} has texts, expected numbers.")
+            raise ConfigError(f"the {scope} column {name!r} has strings, expected numbers.")
         if column is None:
             return torch.full((self._length(scope),), float("nan"), dtype=torch.float64)
         return column
@@ -140,7 +140,7 @@ class TurnTable:
         """
         column = self.columns[scope].get(name, ("",) * self._length(scope))
         if not isinstance(column, tuple):
-            raise ConfigError(f"the {scope} column {name!r} has numbers, expected texts.")
+            raise ConfigError(f"the {scope} column {name!r} has numbers, expected strings.")
         return column
 
     def _length(self, scope: Scope) -> int:

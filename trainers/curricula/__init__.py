@@ -26,7 +26,7 @@ def make_curriculum(specification: str) -> Curriculum[Any]:
 
     Raises:
         UnknownName: There is no such curriculum, module, file, or class in it.
-        ConfigError: It is no curriculum, or an option is wrong.
+        ConfigError: It is not a curriculum, or an option is wrong.
 
     >>> make_curriculum("pcl:tasks=128").config.tasks
     128

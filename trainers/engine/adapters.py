@@ -45,7 +45,7 @@ def add_adapters(
         rslora: Divide the weight by the square root of the rank instead (rank-stabilised LoRA).
 
     Raises:
-        ConfigError: A target is no linear layer of the model.
+        ConfigError: A target is not a linear layer of the model.
         MissingExtra: The package peft is not installed.
     """
     try:
@@ -82,7 +82,7 @@ def _chosen(model: LanguageModel, targets: Sequence[str]) -> str | list[str]:
     """Return the targets as peft takes them.
 
     Raises:
-        ConfigError: There are none, or one of them is no linear layer of the model.
+        ConfigError: There are none, or one of them is not a linear layer of the model.
     """
     if tuple(targets) == (ALL_LINEAR,):
         return ALL_LINEAR

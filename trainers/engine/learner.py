@@ -268,7 +268,7 @@ class Learner:
         """Add one micro-batch's gradients, separately for probes, and its metrics.
 
         Returns:
-            What is wrong with its loss; it is no error at once, since other ranks wait for the gradients.
+            What is wrong with its loss; it is not an error at once, since other ranks wait for the gradients.
         """
         for name, term in output.probes.items():
             number = self.spread.anchored(term.total(inputs) * self.loss_scale.value, inputs)

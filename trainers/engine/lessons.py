@@ -84,7 +84,7 @@ def piece_of(specification: str) -> Piece:
         return _WITH_VALUE[name](value)
     known = [*_PLAIN, *(f"{name}=..." for name in _WITH_VALUE)]
     raise ConfigError(
-        f"{specification!r} is no lesson of a teacher: expected {', '.join(known)}. {nearest(name, known)}"
+        f"{specification!r} is not a lesson of a teacher: expected {', '.join(known)}. {nearest(name, known)}"
     )
 
 

@@ -37,7 +37,7 @@ class Task:
         wrappers: Specifications such as ``"history:k=4"``, the first innermost.
 
     Raises:
-        ConfigError: The id is not a plain registered id, or the seed is no whole number from 0.
+        ConfigError: The id is not a plain registered id, or the seed is not a whole number from 0.
     """
 
     env_id: str

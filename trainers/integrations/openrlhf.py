@@ -37,7 +37,7 @@ class TurngymInstance(AgentInstanceBase):  # type: ignore[misc]  # the package h
         """Start the episode that the sample's label names, and return the text of the first prompt.
 
         Raises:
-            ConfigError: The label is no task.
+            ConfigError: The label is not a task.
         """
         try:
             row = json.loads(states["label"])

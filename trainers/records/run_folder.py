@@ -249,7 +249,7 @@ def _evaluation(file: Path) -> dict[str, Any]:
 ALGORITHM_DEFAULTS = "algorithm_defaults"
 """Key of ``config.json`` with the defaults of the algorithm's parts at the time of the run."""
 _RECORDED = (ALGORITHM_DEFAULTS, RUN_MODELS)
-"""Keys of ``config.json`` that are no settings of a run."""
+"""Keys of ``config.json`` that are not settings of a run."""
 
 
 def config_to_store(config: TrainConfig) -> dict[str, Any]:

@@ -136,7 +136,7 @@ def held_out_sentence(found: HeldOut) -> str:
     evaluated = f"{counted(found.distinct, 'distinct instance')} {'was' if found.distinct == 1 else 'were'} evaluated"
     if found.seen is None or found.shown is None:
         return f"{evaluated}; which instances training showed is not recorded, so overlap is unknown."
-    warning = " Those are no held-out instances." if found.seen else ""
+    warning = " Those are not held-out instances." if found.seen else ""
     verb = "is" if found.seen == 1 else "are"
     among = f"{found.seen:,} of them {verb} among the {found.shown:,} that training showed, compared by hash."
     return f"{evaluated}; {among}{warning}"

@@ -60,7 +60,7 @@ def reward_model_class(name: str) -> type[RewardModel[Any]]:
 
     Raises:
         UnknownName: There is no such reward model, module, file, or class in it.
-        ConfigError: It is no reward model.
+        ConfigError: It is not a reward model.
     """
     if not split_place(name)[0]:
         return REWARD_MODELS[name]

@@ -35,7 +35,7 @@ class MilestonesConfig(RewardConfig):
             try:
                 re.compile(pattern)
             except re.error as error:
-                raise ConfigError(f"the pattern {pattern!r} is no regular expression: {error}.") from error
+                raise ConfigError(f"the pattern {pattern!r} is not a regular expression: {error}.") from error
 
 
 @REWARD_MODELS.register("milestones")

@@ -128,7 +128,7 @@ class RolloutConfig(Options):
             )
         if self.is_journaled and self.order == "continuous" and 0 < self.num_envs < self.group_size:
             raise ConfigError(
-                f"the episodes of a group begin together, so num_envs must be at least group_size={self.group_size}, "
+                f"the episodes of a group start together, so num_envs must be at least group_size={self.group_size}, "
                 f"got {self.num_envs}: raise it, or leave it out."
             )
 

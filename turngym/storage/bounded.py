@@ -52,7 +52,7 @@ def read_lines(path: Path) -> list[Any]:
 
 
 def require_file(path: Path, largest: int) -> None:
-    """Refuse what is no regular file, such as a pipe or a device, or larger than what is read.
+    """Refuse what is not a regular file, such as a pipe or a device, or larger than what is read.
 
     Raises:
         OSError: There is no such file.
@@ -60,7 +60,7 @@ def require_file(path: Path, largest: int) -> None:
     """
     about = path.stat()
     if not stat.S_ISREG(about.st_mode):
-        raise ValueError("it is no regular file, which is not read")
+        raise ValueError("it is not a regular file, which is not read")
     if about.st_size > largest:
         raise ValueError(f"it has {about.st_size:,} bytes, more than the {largest:,} that are read")
 
@@ -83,7 +83,7 @@ def parsed(text: str) -> Any:
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no number")
+    raise ValueError(f"{constant} is not a number")
 
 
 def _number(text: str) -> float:

@@ -50,7 +50,7 @@ def write_atomic(path: Path, content: bytes | str) -> None:
 
 
 CACHES = ("alfworld", "search", "tasks", "textworld")
-"""Parts of turngym whose cache folders may be deleted at any time; tokens of servers are no cache."""
+"""Parts of turngym whose cache folders may be deleted at any time; tokens of servers are not a cache."""
 
 
 def cache_folder(name: str) -> Path:
@@ -119,7 +119,7 @@ def read_content(path: Path) -> Any:
 
     Raises:
         OSError: There is no such file, or it cannot be read.
-        ValueError: It is no regular file, too large, or no JSON.
+        ValueError: It is not a regular file, too large, or no JSON.
     """
     return _parsed(read_text(path))
 
@@ -146,5 +146,5 @@ def read_jsonl(path: Path) -> list[dict[str, Any]]:
             records.append(_parsed(line))
         except ValueError:
             if number + 1 < len(lines):
-                raise ValueError(f"line {number + 1} of {path} is no JSON: the file is damaged.") from None
+                raise ValueError(f"line {number + 1} of {path} is not JSON: the file is damaged.") from None
     return records

@@ -192,7 +192,7 @@ def echo(value: Any) -> Any:
 def serve() -> None:
     """Answer calls from the standard input until it ends: the program of the process."""
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what an environment prints is no answer
+    os.dup2(2, 1)  # what an environment prints is not an answer
     while line := sys.stdin.buffer.readline():
         _answer(json.loads(line), answers)
 

@@ -39,7 +39,7 @@ class TinyPace:
 
 
 class TinyParts:
-    """Counts the tiny parts of one connection: chunks of a body, or frames that are no whole message."""
+    """Counts the tiny parts of one connection: chunks of a body, or frames that are not a whole message."""
 
     def __init__(self) -> None:
         self._count = self._bytes = self._new = 0

@@ -125,7 +125,7 @@ def _record(line: str, path: StrPath, number: int) -> dict[str, Any]:
             return record
     except ValueError:
         pass
-    raise ConfigError(f"line {number + 1} of {path} is no line of a recorded episode: {line[:60]!r}.")
+    raise ConfigError(f"line {number + 1} of {path} is not a line of a recorded episode: {line[:60]!r}.")
 
 
 def _episode(records: list[dict[str, Any]], text: str, path: StrPath) -> RecordedEpisode:

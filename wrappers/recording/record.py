@@ -71,7 +71,7 @@ class Record(TextWrapper):
             os.close(file)
 
     def snapshot(self) -> bytes:
-        """Return the snapshot of the environment inside: recording is no part of the state."""
+        """Return the snapshot of the environment inside: recording is not part of the state."""
         return bytes(self._inner("snapshot")())
 
     def _adopt(self, content: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:

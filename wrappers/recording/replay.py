@@ -110,7 +110,7 @@ def replay_jsonl(path: StrPath, *, is_trusted: bool = False) -> str:
         is_trusted: Whether the file is your own, and may ask for what those of others may not.
 
     Raises:
-        ConfigError: The file is no recording, or an environment cannot be made again.
+        ConfigError: The file is not a recording, or an environment cannot be made again.
     """
     return "".join(replay_episode(each, is_trusted=is_trusted) for each in read_episodes(path))
 

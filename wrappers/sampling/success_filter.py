@@ -101,7 +101,7 @@ class SuccessFilter(TextWrapper):
                 return self._drawn, options
             return seed, {**(options or {}), "task": self._drawn}
         named = chosen if isinstance(chosen, str) else None
-        self._drawn = seed if chosen is None else named  # the index of a task is no seed
+        self._drawn = seed if chosen is None else named  # the index of a task is not a seed
         return seed, options
 
     def on_reset(self, result: ResetResult) -> None:

@@ -23,7 +23,7 @@ class ToolCall:
     Args:
         id: Its id.
         name: The tool.
-        arguments: Its arguments as JSON with sorted keys; as they are if they are no JSON.
+        arguments: Its arguments as JSON with sorted keys; as they are if they are not JSON.
     """
 
     id: str
@@ -32,7 +32,7 @@ class ToolCall:
 
     @property
     def decoded(self) -> Any:
-        """The arguments as data; the text itself if it is no JSON."""
+        """The arguments as data; the text itself if it is not JSON."""
         found = _loaded(self.arguments or "{}")
         return self.arguments if found is None else found
 

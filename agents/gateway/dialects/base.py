@@ -112,7 +112,7 @@ def text_of_content(content: Any, name: str) -> str:
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
-        raise wrong(f"{name} must be a text or a list of parts.")
+        raise wrong(f"{name} must be a string or a list of parts.")
     found = []
     for part in objects(content, name):
         kind = part.get("type", "text")
@@ -130,7 +130,9 @@ def stop_words(fields: Fields, name: str = "stop") -> tuple[str, ...]:
     value = fields.body.get(name)
     words = [value] if isinstance(value, str) else fields.items(name)
     if len(words) > _LONGEST_STOP or not all(isinstance(word, str) and len(word) <= 1000 for word in words):
-        raise wrong(f"{name} must be a text or a list of at most {_LONGEST_STOP} texts of at most 1,000 characters.")
+        raise wrong(
+            f"{name} must be a string or a list of at most {_LONGEST_STOP} strings of at most 1,000 characters."
+        )
     return tuple(word for word in words if word)
 
 
@@ -143,7 +145,7 @@ def function_tool(name: Any, description: Any, parameters: Any) -> Mapping[str, 
     if not isinstance(name, str) or not name:
         raise wrong("a tool must have a name.")
     if not isinstance(parameters, dict | None) or not isinstance(description, str | None):
-        raise wrong(f"the tool {name[:50]!r} must have a text as description and an object as parameters.")
+        raise wrong(f"the tool {name[:50]!r} must have a string as description and an object as parameters.")
     function = {"name": name, "description": description or "", "parameters": parameters or {"type": "object"}}
     return {"type": "function", "function": function}
 

@@ -108,7 +108,7 @@ def _input(raw: Any) -> Iterator[ChatMessage]:
         yield ChatMessage("user", raw)
         return
     if not isinstance(raw, list) or not raw:
-        raise wrong("input must be a text or a list of items, not empty.")
+        raise wrong("input must be a string or a list of items, not empty.")
     answer: ChatMessage | None = None
     for item in objects(raw, "input"):
         found = _item(item)

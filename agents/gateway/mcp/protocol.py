@@ -68,7 +68,7 @@ async def answered(message: object, tools: Tools) -> Message | None:
         return None
     id = message["id"]
     if isinstance(id, bool) or not isinstance(id, str | int):
-        return failure(None, _INVALID_REQUEST, "the id of a request is a text or a whole number.")
+        return failure(None, _INVALID_REQUEST, "the id of a request must be a string or a whole number.")
     params = message.get("params") or {}
     if not isinstance(params, dict):
         return failure(id, _INVALID_PARAMS, "params must be an object.")

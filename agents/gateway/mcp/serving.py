@@ -59,7 +59,7 @@ def serve_stdio(session: EnvSession, lines: TextIO, answers: TextIO) -> None:
                     continue
                 message = _read(line)
                 if message is None:
-                    answer: Any = failure(None, _PARSE_ERROR, "a line is no JSON.")
+                    answer: Any = failure(None, _PARSE_ERROR, "a line is not JSON.")
                 else:
                     answer = runner.run(answered(message, session))
                 if answer is not None:

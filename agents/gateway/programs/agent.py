@@ -223,7 +223,7 @@ class ProgramAgent(EagerAgent):
                 when = "" if play.episode.calls else " before it did anything"
                 raise ConfigError(f"the agent program ended with status {status}{when}: {last}")
             return Decision("", fault=f"the agent program ended with status {status}: {last}")
-        if self.config.package:  # the package is no agent: that it gives no score says nothing about the model
+        if self.config.package:  # the package is not an agent: that it gives no score says nothing about the model
             how = "was out of time" if status is None else f"ended with status {status}"
             return Decision("", fault=f"the package gave no score, its process {how}: {last}")
         if status == 0 and self.config.answer != "post" and not play.has_answered:

@@ -60,7 +60,7 @@ class VerifierJudge:
 
     Raises:
         UnknownName: There is no such verifier.
-        ConfigError: It cannot be made, or is no verifier.
+        ConfigError: It cannot be made, or is not a verifier.
     """
 
     def __init__(self, description: str, settings: AgentSettings, agent: Agent) -> None:

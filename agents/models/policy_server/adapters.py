@@ -90,7 +90,7 @@ def read_adapter(folder: Path, network: nn.Module) -> Adapter:
     for key, tensor in tensors.items():
         layer, _, part = key.removeprefix(_PREFIX).removesuffix(".weight").rpartition(".")
         if not key.startswith(_PREFIX) or part not in ("lora_A", "lora_B"):
-            raise Refused(f"{key[:100]!r} is no weight of an adapter on linear layers")
+            raise Refused(f"{key[:100]!r} is not a weight of an adapter on linear layers")
         if not is_finite(tensor):
             raise Refused(f"{key[:100]!r} holds numbers that are not finite")
         layers.setdefault(layer, {})[part] = tensor

@@ -101,9 +101,9 @@ def read_object(body: bytes) -> dict[str, Any]:
     try:
         found = json.loads(body or b"{}")
     except (ValueError, RecursionError) as error:
-        raise Refused("the body is no JSON") from error
+        raise Refused("the body is not JSON") from error
     if not isinstance(found, dict):
-        raise Refused("the body is no JSON object")
+        raise Refused("the body is not a JSON object")
     return found
 
 
@@ -229,7 +229,7 @@ def read_name(value: Any, what: str) -> str:
     """Return the name of a model, an adapter or a version.
 
     Raises:
-        Refused: It is no name.
+        Refused: It is not a name.
     """
     if not isinstance(value, str) or not 0 < len(value) <= _MOST_NAME or not value.isprintable():
         raise Refused(f'"{what}" must be a name of 1 to {_MOST_NAME} characters')

@@ -151,7 +151,7 @@ class ServedWeights:
         del self._adapters[name]
 
     def require_readable(self, file: Path) -> None:
-        """Refuse what is no regular file of a plausible size below the allowed folder; pipes would never end.
+        """Refuse what is not a regular file of a plausible size below the allowed folder; pipes would never end.
 
         Raises:
             Refused: It is something else.
@@ -168,7 +168,7 @@ class ServedWeights:
         """Return a folder that weights may be read from.
 
         Raises:
-            Refused: It is not below the allowed one, or is no folder.
+            Refused: It is not below the allowed one, or is not a folder.
         """
         if self.folder is None:
             raise Refused("this server reads no weights: start it with --weights-folder", 403)
@@ -178,7 +178,7 @@ class ServedWeights:
         except (OSError, ValueError, RuntimeError) as error:
             raise Refused("the path cannot be used") from error
         if not is_folder:
-            raise Refused("the path is no folder below the server's --weights-folder", 403)
+            raise Refused("the path is not a folder below the server's --weights-folder", 403)
         return found
 
 

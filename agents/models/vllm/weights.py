@@ -41,7 +41,7 @@ def with_head(weights: Mapping[str, Tensor], is_tied: bool) -> dict[str, Tensor]
     if len(names) != 1:
         raise ModelError(
             f"the model ties its output layer to its embedding, and {len(names)} of the weights are called "
-            f"*{_EMBEDDING}: hand over {HEAD} as well."
+            f"*{_EMBEDDING}: pass {HEAD} as well."
         )
     return {**weights, HEAD: weights[names[0]]}
 

@@ -76,7 +76,7 @@ class Cases(Style):
         """The turns of each case, task by task.
 
         Raises:
-            ConfigError: The folder is no evaluation, or has no solved episode with its turns.
+            ConfigError: The folder is not an evaluation, or has no solved episode with its turns.
         """
         submission = load_submission(Path(self.folder))
         for each in submission.config["environments"]:

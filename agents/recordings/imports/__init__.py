@@ -132,7 +132,7 @@ def read_episodes(path: Path) -> Sequence[LoggedEpisode]:
     if (log := read_log(path)) is not None:
         return log.episodes
     if not is_folder(path):
-        raise ConfigError(f"{path} is no log of {', '.join(sorted(IMPORTS))} and no folder of `turngym eval --out`.")
+        raise ConfigError(f"{path} is not a log of {', '.join(sorted(IMPORTS))} and no folder of `turngym eval --out`.")
     submission = load_submission(path)
     rows = {key_of(row): row for row in submission.episodes}
     environments = {each["label"]: each for each in submission.config["environments"]}
@@ -167,7 +167,7 @@ def _tried(name: str, path: Path, read: Callable[[Path], ReadT]) -> ReadT:
     except TurngymError:
         raise
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
-        raise ConfigError(f"{path} is no log of {name} that can be read: {error}.") from error
+        raise ConfigError(f"{path} is not a log of {name} that can be read: {error}.") from error
 
 
 def metric_of(name: Any) -> str:

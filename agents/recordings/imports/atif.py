@@ -66,7 +66,7 @@ def episode_of(content: Any, name: str, reward: float | None = None) -> LoggedEp
         ConfigError: It is none, or its log-probabilities are not those of its tokens.
     """
     if not (isinstance(content, dict) and str(content.get("schema_version", "ATIF-v1.8")).startswith("ATIF-v1.")):
-        raise ConfigError(f"{name} is no trajectory of ATIF-v1.")
+        raise ConfigError(f"{name} is not a trajectory of ATIF-v1.")
     turns, rules, last = _turns(content["steps"], name)
     ours = _ours(content)
     record, environment = ours.get("episode", {}), ours.get("environment", {})

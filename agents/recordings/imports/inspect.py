@@ -73,7 +73,7 @@ def _of_zip(path: Path) -> tuple[Mapping[str, Any], list[Any]]:
                 else:
                     samples.append(content)
     except zipfile.BadZipFile as error:
-        raise ConfigError(f"{path} is no zip that can be read: {error}.") from error
+        raise ConfigError(f"{path} is not a zip that can be read: {error}.") from error
     return header, samples
 
 

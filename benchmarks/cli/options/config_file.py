@@ -94,7 +94,7 @@ def read_config(path: Path, command: str) -> dict[str, Any]:
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}.") from error
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path} is no valid {suffix[1:].upper()}: {error}".rstrip(".") + ".") from error
+        raise ConfigError(f"{path} is not valid {suffix[1:].upper()}: {error}".rstrip(".") + ".") from error
     if not isinstance(content, dict):
         raise ConfigError(f"{path} must hold a table of options, such as `seed: 3`, got {type(content).__name__}.")
     return content

@@ -217,7 +217,7 @@ def _value(text: str) -> Any:
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 def text_env_ids() -> tuple[str, ...]:
@@ -258,7 +258,7 @@ def text_env_maker(
 
     Raises:
         UnknownName: There is no such environment, module, file, class or wrapper.
-        ConfigError: It is no text environment, or a wrapper cannot be read.
+        ConfigError: It is not a text environment, or a wrapper cannot be read.
     """
     env_id = find_env(name)
 
@@ -272,7 +272,7 @@ def make_text_env(env_id: str, options: dict[str, Any]) -> TextEnv[Any]:
     """Return a fresh environment.
 
     Raises:
-        ConfigError: It is no text environment, or an option is wrong.
+        ConfigError: It is not a text environment, or an option is wrong.
     """
     require_text_env(env_id)
     try:
@@ -291,7 +291,7 @@ def require_text_env(env_id: str) -> None:
     """Refuse a registered environment of another kind, as far as that can be told without making it.
 
     Raises:
-        ConfigError: It is no text environment, or its class is absent or incomplete.
+        ConfigError: It is not a text environment, or its class is absent or incomplete.
     """
     creator: Any = gymnasium.spec(env_id).entry_point
     if isinstance(creator, str):
@@ -311,6 +311,6 @@ def require_text_env(env_id: str) -> None:
 
 def _refusal(env_id: str) -> str:
     return (
-        f"{env_id} is no text environment of turngym: `turngym list environments` shows those, and "
+        f"{env_id} is not a text environment of turngym: `turngym list environments` shows those, and "
         f"turngym/Gymnasium-v0 makes one of it."
     )

@@ -48,7 +48,7 @@ def template_text(given: str) -> str:
     try:
         text = Path(given).read_text("utf8")
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
         raise ConfigError(
             f"the chat template {given!r} cannot be read ({reason}): pass a file with Jinja text."
         ) from error

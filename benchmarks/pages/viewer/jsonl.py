@@ -136,7 +136,7 @@ def parsed(line: bytes, number: int) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         if not line.endswith(b"\n"):
             raise Broken(f"line {number}, the last one, is cut short: writing was stopped before its end.") from error
-        raise Broken(f"line {number} is no JSON: {str(error)[:200]}") from error
+        raise Broken(f"line {number} is not JSON: {str(error)[:200]}") from error
     if not isinstance(found, dict):
         raise Broken(f"line {number} holds {type(found).__name__}, expected an object.")
     return found

@@ -178,7 +178,9 @@ class _Files(Run):
             return transcript_form(record, {}, config)
         if isinstance(record.get("actions"), list):
             return row_form(record, config)
-        return broken_form("This line is no episode: it has neither turns nor actions.", json.dumps(record).encode())
+        return broken_form(
+            "This line is not an episode: it has neither turns nor actions.", json.dumps(record).encode()
+        )
 
 
 def _is_recording(file: Path) -> bool:

@@ -32,7 +32,7 @@ the warm start. So far: {counted}.
 
 - **One seed tells little.** In [former studies](README.md#teachers-on-the-quickstarts-lakes) of this task, success
   after training varied between seeds with a standard deviation of 3 to 8 points: single runs that differ by less than
-  20 points are not told apart, and the table is no ranking.
+  20 points are not told apart, and the table is not a ranking.
 - The task is small, with short prompts, states that recur, and a reward at the goal alone. It shows whether a method
   learns, not which one suits another task.
 - A discount matters here: it is what most sets `gigpo` and `reinforce` apart from undiscounted methods, with greedy

@@ -14,7 +14,8 @@ from turngym.errors import EpisodeOver
 class TableAEC(Zoo, AECEnv):  # type: ignore[misc]  # PettingZoo has no type information
     """A PettingZoo environment of any game. Observations are ``{"text": ...}``, actions are any text.
 
-    An invalid answer is no error: the same agent is selected again and reads the reason, until it forfeits the game.
+    An invalid answer is not an error: the same agent is selected again and reads the reason, until it forfeits the
+    game.
     Agents that have forfeited or been eliminated stay, are not selected, and share the result: all terminate together.
     ``infos`` holds the whole info table of every agent. Where several seats decide at once they are selected one after
     the other, and nobody sees anything of it before all have answered.
@@ -49,7 +50,7 @@ class TableAEC(Zoo, AECEnv):  # type: ignore[misc]  # PettingZoo has no type inf
 
         Raises:
             EpisodeOver: The game is over or has not started.
-            TypeError: The answer is no text.
+            TypeError: The answer is not text.
         """
         if not self.agents:
             raise EpisodeOver(f"step() of {self.game.name} without a game: call reset() first.")
@@ -98,7 +99,7 @@ class TableAEC(Zoo, AECEnv):  # type: ignore[misc]  # PettingZoo has no type inf
         """Bring back what :meth:`snapshot` saved, in this or another process.
 
         Raises:
-            ConfigError: The bytes are no snapshot, or one of another game or other options.
+            ConfigError: The bytes are not a snapshot, or one of another game or other options.
         """
         content = self.bring_back(snapshot, ("rewards", "sums"))
         self.rewards, self._cumulative_rewards = content["rewards"], content["sums"]

@@ -66,7 +66,7 @@ class Zoo:
         """Start a game: the one of ``seed``, or without a seed the next of a series that the last seed started.
 
         Raises:
-            ConfigError: The seed is no whole number, or the game has no such option.
+            ConfigError: The seed is not a whole number, or the game has no such option.
         """
         seed = None if seed is None else whole_seed(seed)
         if seed is not None or self._seeds is None:
@@ -133,7 +133,7 @@ class Zoo:
             more: Names of further reward tables that it must contain.
 
         Raises:
-            ConfigError: The bytes are no snapshot, or one of another game or other options.
+            ConfigError: The bytes are not a snapshot, or one of another game or other options.
         """
         try:
             content: dict[str, Any] = json.loads(snapshot)
@@ -150,7 +150,7 @@ class Zoo:
         except Exception as error:  # untrusted bytes: anything may be raised
             kind = type(self).__name__
             raise ConfigError(
-                f"restore() of {self.game.name} got bytes that are no snapshot of turngym's {kind}."
+                f"restore() of {self.game.name} got bytes that are not a snapshot of turngym's {kind}."
             ) from error
         self.table.restore(table)
         self.agents, self._is_valid, self._seeds = agents, is_valid, seeds

@@ -115,7 +115,7 @@ class TableParallel(Zoo, ParallelEnv):  # type: ignore[misc]  # PettingZoo has n
             Observation and info table of every agent.
 
         Raises:
-            ConfigError: The bytes are no snapshot, or one of another game or other options.
+            ConfigError: The bytes are not a snapshot, or one of another game or other options.
         """
         self.bring_back(snapshot)
         return self._observations(), self._infos()

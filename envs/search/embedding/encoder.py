@@ -41,7 +41,7 @@ def _find_model(folder: str) -> Path:
     if folder:
         place = Path(folder).expanduser()
         if not (place / "config.json").is_file():
-            raise ConfigError(f"{folder!r} is no folder of a sentence-embedding model: it has no config.json.")
+            raise ConfigError(f"{folder!r} is not a folder of a sentence-embedding model: it has no config.json.")
         return place
     found = importlib.util.find_spec(PACKAGE)
     if found is None or found.origin is None:

@@ -49,7 +49,7 @@ class QdrantRetriever(Retriever):
             raise missing_extra("searching in Qdrant", "qdrant-client", "qdrant") from None
         server, self.collection, model = read_address(address)
         self._encoder = Encoder(model)
-        self._lock = threading.Lock() if server == MEMORY else None  # the client's own search is no safe one
+        self._lock = threading.Lock() if server == MEMORY else None  # the client's own search is not safe
         given = {"location": MEMORY} if server == MEMORY else {"url": server, "api_key": os.environ.get(KEY_VARIABLE)}
         self._client: Any = self._api.QdrantClient(**given, timeout=max(1, round(timeout)), check_compatibility=False)
         self._retries, self.url = retries, address
@@ -165,7 +165,7 @@ def read_address(address: str) -> tuple[str, str, str]:
     """Return server, collection and folder of the model.
 
     Raises:
-        ConfigError: It is no address of this form.
+        ConfigError: It is not an address of this form.
 
     >>> read_address("http://localhost:6333/wiki?model=/models/e5")
     ('http://localhost:6333', 'wiki', '/models/e5')

@@ -99,7 +99,7 @@ class HttpSide:
         """Return the content of the answer.
 
         Raises:
-            Answer: It is no success.
+            Answer: It is not a success.
             Refusal: The same, in words of the protocol.
         """
         path, method = scope["path"], scope["method"]
@@ -138,7 +138,7 @@ class HttpSide:
             finally:
                 await self._sessions.close(session)
         if not isinstance(name, str) or not 0 < len(name) <= LONGEST_ID:
-            raise invalid(f"session_id must be a text of 1 to {LONGEST_ID} characters.", ["session_id"])
+            raise invalid(f"session_id must be a string of 1 to {LONGEST_ID} characters.", ["session_id"])
         if name not in self._named:
             self._named[name] = self._opened(name), asyncio.Lock()
         session, lock = self._find(name)

@@ -74,7 +74,7 @@ def read_message(raw: str | bytes) -> tuple[str, Body]:
     """Return type and data of a message of a client.
 
     Raises:
-        Refusal: It is no message of the protocol.
+        Refusal: It is not a message of the protocol.
 
     >>> read_message('{"type": "step", "data": {"message": "up"}}')
     ('step', {'message': 'up'})
@@ -131,7 +131,7 @@ def read_reset(data: Mapping[str, Any]) -> tuple[int | None, str | None, str | i
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63):
         raise invalid(f"seed must be a whole number from 0 to 2**63 - 1, got {seed!r}.", ["seed"])
     if episode is not None and (not isinstance(episode, str) or len(episode) > LONGEST_ID):
-        raise invalid(f"episode_id must be a text of at most {LONGEST_ID} characters.", ["episode_id"])
+        raise invalid(f"episode_id must be a string of at most {LONGEST_ID} characters.", ["episode_id"])
     if task is not None and (isinstance(task, bool) or not isinstance(task, str | int)):
         raise invalid(f"task must be a name or an index, got {task!r}.", ["task"])
     return seed, episode, task

@@ -132,7 +132,7 @@ def about(make: Callable[[], Any], name: str) -> About:
         if not isinstance(env.action_space, gymnasium.spaces.Text | Unicode) or not isinstance(
             text, gymnasium.spaces.Text | Unicode
         ):
-            raise ConfigError(f"{name} cannot be served: its actions are no text, or its observations hold none.")
+            raise ConfigError(f"{name} cannot be served: its actions are not text, or its observations hold none.")
         instructions = str(env.get_wrapper_attr("instructions")) if env.has_wrapper_attr("instructions") else ""
         finds = env.has_wrapper_attr("finds_action") and bool(env.get_wrapper_attr("finds_action"))
     finally:

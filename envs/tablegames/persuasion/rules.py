@@ -33,7 +33,7 @@ class Round(NamedTuple):
 def recommends(message: str) -> bool:
     """Return whether a message recommends a product: ``"yes"``, or text without a word against it.
 
-    This is a heuristic: "not bad" and "no doubt" are no words against it, and irony is not understood.
+    This is a heuristic: "not bad" and "no doubt" are not words against it, and irony is not understood.
 
     >>> recommends("yes"), recommends("Not bad, buy it."), recommends("I do not recommend it.")
     (True, True, False)

@@ -131,7 +131,7 @@ def parsed_offer(text: str, goods: Sequence[str]) -> Offer | None:
 
 
 def _counts(text: str, goods: Sequence[str]) -> tuple[int, ...] | None:
-    """Return the counts in a list of goods, None if a part is no good with a count of at least 1."""
+    """Return the counts in a list of goods, None if a part is not a good with a count of at least 1."""
     names: Mapping[str, int] = {
         form: index for index, good in enumerate(goods) for form in (good, f"{good}s", f"{good}es")
     }

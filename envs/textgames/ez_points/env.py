@@ -278,7 +278,7 @@ class EZPoints(PictureEnv):
         tail = self._tail()
         if tail is None:
             raise ExpertLost(
-                f"{self.env_id} has no expert action here: no formula that begins with {' '.join(self._tokens)!r} "
+                f"{self.env_id} has no expert action here: no formula that starts with {' '.join(self._tokens)!r} "
                 f"makes {self.target}. Call reset(), or restore() an earlier state."
             )
         return (*tail, "=")

@@ -120,7 +120,7 @@ def evaluate(tokens: Sequence[str]) -> Fraction | None:
     """Return the exact value of a formula, None if it divides by zero.
 
     Raises:
-        ValueError: The tokens are no formula.
+        ValueError: The tokens are not a formula.
 
     >>> evaluate(["8", "/", "(", "3", "-", "8", "/", "3", ")"])
     Fraction(24, 1)

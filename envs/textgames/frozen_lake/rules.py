@@ -121,7 +121,7 @@ def parse_lake(text: str) -> Lake:
     """Return the lake whose first state ``grid_text`` wrote.
 
     Raises:
-        ValueError: It is no square, or has no player or no goal.
+        ValueError: It is not a square, or has no player or no goal.
     """
     cells = text.replace("\n", "")
     size = math.isqrt(len(cells))

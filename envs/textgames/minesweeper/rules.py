@@ -95,7 +95,7 @@ def opened(grid: Grid, cell: int, mines: int, is_open: int) -> dict[int, int]:
 
 
 def _equal(numbers: _Planes, others: _Planes) -> int:
-    """Return the places where two numbers are equal, those that are no cell included."""
+    """Return the places where two numbers are equal, those that are not cells included."""
     return ~(numbers[0] ^ others[0] | numbers[1] ^ others[1] | numbers[2] ^ others[2] | numbers[3] ^ others[3])
 
 

@@ -38,7 +38,7 @@ class Room:
 
     Args:
         size: Cells along one side, walls included.
-        floor: Cells that are no wall.
+        floor: Cells that are not walls.
         goals: Cells that want a box, as many as there are boxes.
     """
 
@@ -139,7 +139,7 @@ def parse_board(text: str) -> tuple[Room, State]:
     """Return the room and state that ``grid_text`` wrote.
 
     Raises:
-        ConfigError: The text is no square room with one player, walls around it and as many goals as boxes.
+        ConfigError: The text is not a square room with one player, walls around it and as many goals as boxes.
     """
     rows = text.split("\n")
     size = len(rows)

@@ -134,7 +134,7 @@ def read_params(game: str, params: str | Mapping[str, int] | None) -> str:
 
     Raises:
         UnknownName: The game has no such parameter.
-        ConfigError: A value is no integer, or outside of its range.
+        ConfigError: A value is not an integer, or outside of its range.
 
     >>> read_params("coin", {"numLocations": 3, "includeDoors": 0})
     'includeDoors=0,numLocations=3'

@@ -124,7 +124,7 @@ def read_code_tasks(path: Path, visible: int) -> tuple[CodeTask, ...]:
         try:
             task = _humaneval(raw, visible) if "canonical_solution" in raw else _mbpp(raw, visible)
         except (KeyError, TypeError, IndexError, ValueError, SyntaxError, StopIteration) as error:
-            raise ConfigError(f"line {number} of {path} is no task of MBPP or HumanEval ({error!r}).") from error
+            raise ConfigError(f"line {number} of {path} is not a task of MBPP or HumanEval ({error!r}).") from error
         if task is not None:
             found.append(task)
     if not found:

@@ -25,7 +25,7 @@ def read(text: str) -> Any:
     {'tuple': [1, {'set': [2]}]}
 
     Raises:
-        ValueError: It is no encoded value, or larger than one may be.
+        ValueError: It is not an encoded value, or larger than one may be.
     """
     if len(text) > LONGEST:
         raise ValueError("too long")

@@ -1,4 +1,4 @@
-"""Values of Python as JSON, with what JSON does not know: tuples, sets, keys that are no texts, odd numbers.
+"""Values of Python as JSON, with what JSON does not know: tuples, sets, keys that are not texts, odd numbers.
 
 The sandbox is sent this file as text, so it imports nothing but the standard library.
 """

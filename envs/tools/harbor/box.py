@@ -93,7 +93,7 @@ class Box(ABC):
 
     @abstractmethod
     def rewards(self, folder: str) -> dict[str, str | None]:
-        """Return name -> text of the files of rewards in a folder; None for what is no regular file."""
+        """Return name -> text of the files of rewards in a folder; None for what is not a regular file."""
 
     @abstractmethod
     def end_processes(self) -> None:

@@ -174,7 +174,7 @@ class DockerBox(Box):
         try:
             rows = unpacked(tree)
         except (ValueError, TypeError) as error:
-            raise BoxError(f"the box cannot put what is no packed tree: {error}.") from error
+            raise BoxError(f"the box cannot put what is not a packed tree: {error}.") from error
         place = root.strip("/")
         if empty and place:
             self._executed(["/bin/sh", "-c", f"rm -rf /{place}"], self.env, 60, "0")

@@ -71,7 +71,7 @@ def read_text(path: Path, largest: int) -> str:
     try:
         return read_bytes(path, largest).decode("utf8")
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is no text in UTF-8: {error.reason}.") from error
+        raise ConfigError(f"{path} is not text in UTF-8: {error.reason}.") from error
 
 
 def read_tree(folder: Path) -> dict[str, Entry]:
@@ -138,7 +138,7 @@ def unpacked(text: str, most: int = _LARGEST_TREE) -> list[tuple[str, Entry, int
         most: Bytes of its files, where each entry counts for 200 more.
 
     Raises:
-        ValueError: It is no packed tree, or a larger one.
+        ValueError: It is not a packed tree, or a larger one.
 
     >>> unpacked(packed({"a.txt": Entry("file", 0o644, b"hi")}))
     [('a.txt', Entry(kind='file', mode=420, data=b'hi'), 0)]

@@ -138,7 +138,7 @@ def remove(path: str) -> None:
 
 
 def empty_shared() -> None:
-    """Remove the shared memory, which is no part of a snapshot."""
+    """Remove the shared memory, which is not part of a snapshot."""
     reset(_SHARED)
     for name in os.listdir(_SHARED):
         remove(os.path.join(_SHARED, name))
@@ -232,7 +232,7 @@ def collect(path: str, rows: list[list[Any]], left: list[int], stamps: list[int]
     """Add a path and what is below it."""
     about = os.lstat(path)
     name, mode = path.lstrip("/"), stat.S_IMODE(about.st_mode)
-    stamp = stamps[1] if about.st_mtime_ns > stamps[0] else max(1, about.st_mtime_ns)  # 0 in a tree is no time
+    stamp = stamps[1] if about.st_mtime_ns > stamps[0] else max(1, about.st_mtime_ns)  # 0 in a tree is not a time
     if stamp != about.st_mtime_ns:
         os.utime(path, ns=(stamp, stamp), follow_symlinks=False)
     left[0] -= 200 + (about.st_size if stat.S_ISREG(about.st_mode) else 0)

@@ -40,7 +40,7 @@ def read_rewards(files: Mapping[str, str | None]) -> dict[str, float]:
             continue
         text = files[name]
         if text is None:
-            raise VerifierError(f"{name} is no regular file: expected a file with the reward.")
+            raise VerifierError(f"{name} is not a regular file: expected a file with the reward.")
         return _named(text) if name == "reward.json" else {REWARD: _number(text)}
     raise VerifierError(
         "the verifier wrote no reward: tests/test.sh must write /logs/verifier/reward.txt or reward.json."

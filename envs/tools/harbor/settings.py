@@ -115,7 +115,7 @@ def read_settings(text: str, place: str) -> TaskSettings:
     r"""Return the settings in the text of a ``task.toml``.
 
     Raises:
-        ConfigError: It is no TOML, or a key has a value of another kind.
+        ConfigError: It is not TOML, or a key has a value of another kind.
 
     >>> found = read_settings('version = "1.0"\n[environment]\nmemory = "2G"\nallow_internet = false', "task.toml")
     >>> found.box.memory_mib, found.box.network, found.steps[0].agent_seconds
@@ -124,7 +124,7 @@ def read_settings(text: str, place: str) -> TaskSettings:
     try:
         content = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{place} is no TOML: {str(error)[:200] or 'nested too deeply'}.") from error
+        raise ConfigError(f"{place} is not TOML: {str(error)[:200] or 'nested too deeply'}.") from error
     top = _Table(content, place)
     agent, box = top.table("agent"), _box(top.table("environment"))
     seconds, user = agent.number("timeout_sec", 600.0), agent.text("user")

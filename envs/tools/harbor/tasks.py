@@ -106,7 +106,7 @@ def task_folders(path: str, split: str) -> Mapping[str, Path]:
     """
     folder = Path(path).expanduser().absolute()
     if not folder.is_dir():
-        raise ConfigError(f"{path!r} is no folder: pass that of a Harbor task, which holds a task.toml.")
+        raise ConfigError(f"{path!r} is not a folder: pass that of a Harbor task, which holds a task.toml.")
     if (folder / "task.toml").is_file():
         return {folder.name: folder}
     found = _tasks_in(folder) or _tasks_in(folder / split)

@@ -152,7 +152,7 @@ class Trial:
         if type(number) is not int or not 0 <= number < len(self.task.settings.steps):
             raise ValueError(f"step {number!r}")
         if not isinstance(tree, str) or not isinstance(is_over, bool):
-            raise ValueError("files that are no text")
+            raise ValueError("files that are not text")
         results = [{str(name): float(value) for name, value in each.items()} for each in state["results"]]
         self.close()
         self._number, self.results, self.is_over, self._tree, self._spent = number, results, is_over, tree, 0.0

@@ -192,7 +192,7 @@ def require_comparison(answers: Iterable[str]) -> None:
     """Raise unless all of these answers can be compared here.
 
     Raises:
-        MissingExtra: Some are no plain numbers, and mpmath is missing.
+        MissingExtra: Some are not plain numbers, and mpmath is missing.
     """
     if not all(PLAIN_NUMBER.fullmatch(answer.strip()) for answer in answers):
         library()

@@ -218,7 +218,7 @@ def _read_problems(path: Path) -> tuple[Problem, ...]:
 
     Raises:
         ConfigError: The file is damaged.
-        MissingExtra: Some answers are no plain numbers, and the package that compares those is missing.
+        MissingExtra: Some answers are not plain numbers, and the package that compares those is missing.
     """
     found = []
     for number, raw in enumerate(read_lines(path), 1):

@@ -47,7 +47,7 @@ def library() -> Any:
     try:
         import mpmath
     except ModuleNotFoundError:
-        raise missing_extra("comparing answers that are no rational numbers", "mpmath", "math") from None
+        raise missing_extra("comparing answers that are not rational numbers", "mpmath", "math") from None
     if not hasattr(_own, "mp"):
         _own.mp = mpmath.MPContext()
     return _own.mp

@@ -122,7 +122,7 @@ def read_set(path: StrPath) -> TaskSet:
     except (OSError, ValueError) as error:
         raise ConfigError(f"the file of questions {str(path)!r} cannot be read: {error}.") from error
     if not place.is_file():
-        raise ConfigError(f"{path} is no file: pass a file of questions, one JSON object a line.")
+        raise ConfigError(f"{path} is not a file: pass a file of questions, one JSON object a line.")
     return _read(place.resolve(), state.st_mtime_ns, state.st_size)
 
 
@@ -259,7 +259,7 @@ def _object(line: bytes) -> dict[str, Any]:
         raise _Unreadable("expected one JSON object, got one that is nested too deep.") from None
     except ValueError as error:
         shown = line.decode("utf8", "replace").strip()[:60]
-        raise _Unreadable(f"expected one JSON object, got {shown!r}, which is no JSON ({str(error)[:200]}).") from None
+        raise _Unreadable(f"expected one JSON object, got {shown!r}, which is not JSON ({str(error)[:200]}).") from None
     if not isinstance(content, dict):
         raise _Unreadable(f"expected one JSON object, got {_kind(content)}.")
     return content
@@ -274,7 +274,7 @@ def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a number of JSON")
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_table, parse_int=str, parse_float=str, parse_constant=_no_constant)
@@ -305,7 +305,7 @@ def _task(content: Mapping[str, Any], id: str) -> FileTask:
 
 def _text(value: object, name: str) -> str:
     if not isinstance(value, str):
-        raise _Unreadable(f"{name} must be a text, got {_kind(value)}.")
+        raise _Unreadable(f"{name} must be a string, got {_kind(value)}.")
     return valid_text(value)
 
 
@@ -343,7 +343,7 @@ def _name(name: str) -> str:
     path = PurePosixPath(name)
     is_inside = name and not path.is_absolute() and ".." not in path.parts and str(path) == name and name != "."
     if not is_inside or not name.isprintable() or len(name.encode("utf8", "replace")) > _LONGEST_NAME:
-        raise _Unreadable(f"{name[:60]!r} is no name of a file below the folder of the task.")
+        raise _Unreadable(f"{name[:60]!r} is not a name of a file below the folder of the task.")
     return valid_text(name)
 
 

@@ -48,7 +48,7 @@ def load_tools(places: Iterable[str], taken: Collection[str]) -> dict[str, UserT
     Raises:
         UnknownName: There is no such file, module or function.
         BrokenCode: The file cannot be imported.
-        ConfigError: It is no function of one text, its name cannot be that of a call, or the server does not start.
+        ConfigError: It is not a function of one text, its name cannot be that of a call, or the server does not start.
         MissingExtra: The package mcp is missing.
 
     >>> load_tools(["textwrap:dedent"], {"python"})["dedent"].call("  x")

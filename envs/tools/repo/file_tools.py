@@ -52,7 +52,7 @@ def _text(files: Files, path: str) -> tuple[str, str]:
     """Return path and text of a file.
 
     Raises:
-        Problem: It is no file, or no text.
+        Problem: It is not a file, or no text.
     """
     name, entry = _entry(files, path)
     if entry.kind != "file" or len(entry.data) > _LARGEST:

@@ -72,7 +72,7 @@ class Plan(NamedTuple):
 
     @property
     def own(self) -> list[str]:
-        """Parts that are no vendored modules."""
+        """Parts that are not vendored modules."""
         return [name for name in self.names if not parts()[name].is_vendored]
 
     def hidden(self) -> list[Case]:

@@ -81,7 +81,7 @@ def finite_reward(reward: Any) -> float:
     """Return a reward as a float.
 
     Raises:
-        TypeError: It is no number.
+        TypeError: It is not a number.
         NotFinite: It is not finite.
 
     >>> finite_reward(np.float32(0.5))
@@ -115,7 +115,7 @@ def valid_table(info: dict[str, Any]) -> dict[str, Any]:
     """
     try:
         score, progress, success, anchor = info["score"], info["progress"], info["success"], info["anchor"]
-        legal = "".join(info["legal_actions"])  # raises where one is no text: the cheapest way to look at all of them
+        legal = "".join(info["legal_actions"])  # raises where one is not text: the cheapest way to look at all of them
         if (
             type(anchor) is str
             and type(info["fault"]) is str

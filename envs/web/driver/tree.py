@@ -127,7 +127,7 @@ def _elements(nodes: Mapping[str, Any]) -> list[int]:
     """Return the places of the elements of a document."""
     inner = set(nodes["pseudoType"]["index"])
     for place, (kind, parent) in enumerate(zip(nodes["nodeType"], nodes["parentIndex"], strict=True)):
-        if kind == _FRAGMENT or parent in inner:  # what is inside of a field or a template is no element of the page
+        if kind == _FRAGMENT or parent in inner:  # the inside of a field or a template is not part of the page
             inner.add(place)
     return [place for place, kind in enumerate(nodes["nodeType"]) if kind == _ELEMENT and place not in inner]
 

@@ -231,7 +231,9 @@ class MiniWoB(PictureEnv):
         self._task, self._seed, self._actions = task, seed, list(actions)
         self._screen = self._page.run(self._page.replay(task, seed, self._actions))
         if self._screen.text != state["screen"]:
-            raise SnapshotUnsupported(f"replaying {self.instance} of {self.env_id} led elsewhere: another browser?")
+            raise SnapshotUnsupported(
+                f"replaying {self.instance} of {self.env_id} diverged: was it recorded with another browser?"
+            )
 
     def close(self) -> None:
         """Close the page; a later reset opens a new one."""

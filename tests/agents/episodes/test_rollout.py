@@ -183,7 +183,7 @@ def test_a_fault_that_the_second_attempt_does_not_have_is_in_the_record() -> Non
         (None, "must return a list with a Decision for each request, got None"),
         ([Decision("up")], "returned 1 decisions for 2 requests: return one for each"),
         (["up", "up"], r"must return Decision objects, got 'up': write Decision\(action\)"),
-        ([Decision(5), Decision("up")], r"must decide on a text, got Decision\(5\)"),  # type: ignore[arg-type]
+        ([Decision(5), Decision("up")], r"must decide on a string, got Decision\(5\)"),  # type: ignore[arg-type]
     ],
 )
 def test_what_is_no_decision_is_named_with_its_agent(answer: object, message: str) -> None:

@@ -1,4 +1,4 @@
-"""Loading models: what comes back is what was saved, and what is no model is refused in words."""
+"""Loading models: what comes back is what was saved, and what is not a model is refused in words."""
 
 import json
 import os

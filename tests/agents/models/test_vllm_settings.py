@@ -153,7 +153,7 @@ def test_a_tied_head_is_handed_over_by_its_own_name(folder: Path) -> None:
     del weights["lm_head.weight"]
     assert with_head(weights, is_tied=True)["lm_head.weight"] is weights["model.embed_tokens.weight"]
     assert "lm_head.weight" not in with_head(weights, is_tied=False)
-    with pytest.raises(ModelError, match=r"0 of the weights are called \*embed_tokens\.weight: hand over lm_head"):
+    with pytest.raises(ModelError, match=r"0 of the weights are called \*embed_tokens\.weight: pass lm_head"):
         with_head({}, is_tied=True)
 
 

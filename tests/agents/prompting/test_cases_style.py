@@ -80,7 +80,7 @@ def test_the_most_similar_cases_that_fit_are_shown(server: ChatServerForTests, f
         for turns in known
     }
     assert len(parts) == 2 and set(parts) <= set(texts), "written in the format of the model that reads them"
-    assert all(texts[part][0].observation != now for part in parts), "a case of the task itself is no example"
+    assert all(texts[part][0].observation != now for part in parts), "a case of the task itself is not an example"
     small = system_of(server, f"cases:folder={folder},k=9,share=0.001", now)
     assert "Example" not in small
 

@@ -166,7 +166,7 @@ def test_a_wait_beyond_the_deadline_is_not_begun() -> None:
     with chat_server(lambda body: Reply(status=429, headers={"Retry-After": "500"})) as server:
         agent = agent_of(server, deadline=100.0)
         with pytest.raises(ServerDown, match="is reached, with 500 s to wait"):
-            agent.act([request()])  # a turn that the limit forbids is no invalid action of the model
+            agent.act([request()])  # a turn that the limit forbids is not an invalid action of the model
         assert len(server.requests) == 1
 
 
@@ -303,7 +303,7 @@ def test_an_answer_of_reasoning_alone_costs_one_request_and_says_what_to_raise(f
         agent = agent_of(server)
         decisions = [agent.act([request(turn)])[0] for turn in range(3)]
     assert len(server.requests) == 3, "one request for each turn"
-    assert [decision.action for decision in decisions] == [NO_ACTION] * 3, "reasoning is no action"
+    assert [decision.action for decision in decisions] == [NO_ACTION] * 3, "reasoning is not an action"
     assert all(note.purpose == "reasoning" and "left" in note.text for d in decisions for note in d.notes)
     usage = decisions[0].usage
     assert usage is not None and (usage.calls, usage.lost, usage.tokens_out) == (1, 1, 256)
@@ -320,7 +320,7 @@ def test_reasoning_without_a_completion_costs_one_request_and_is_explained(field
         agent = agent_of(server)
         decisions = [agent.act([request(turn)])[0] for turn in range(3)]
     assert len(server.requests) == 3, "one request for each turn"
-    assert [decision.action for decision in decisions] == [NO_ACTION] * 3, "reasoning is no action"
+    assert [decision.action for decision in decisions] == [NO_ACTION] * 3, "reasoning is not an action"
     assert all(note.purpose == "reasoning" and "left" in note.text for d in decisions for note in d.notes)
     assert agent.problems["empty"] == (
         f"the model ended its answer after the reasoning (field {field}), without a completion: ask for less "

@@ -173,7 +173,7 @@ def test_a_pipe_and_a_text_that_no_file_holds_are_named(whole: Path, tmp_path: P
     games = folder / "games" / "kuhn" / "episodes.jsonl"
     games.unlink()
     os.mkfifo(games)
-    with pytest.raises(CheckpointError, match="is no file: the folder is damaged"):
+    with pytest.raises(CheckpointError, match="is not a file: the folder is damaged"):
         play(folder, change(71))
 
 

@@ -223,7 +223,7 @@ def test_a_wrong_module_is_explained(
         (["textgame", "--agent", "random"], "no suite or environment named 'textgame'. Did you mean 'textgames'?"),
         (["turngym/KuhnPoker-v0", "--agent", "random"], "no suite or environment: take turngym/KuhnPokerSeat-v0"),
         (["turngym/Sokban-v0", "--agent", "random"], "Did you mean 'turngym/Sokoban-v0'?"),
-        (["CartPole-v1", "--agent", "random"], "CartPole-v1 is no text environment of turngym"),
+        (["CartPole-v1", "--agent", "random"], "CartPole-v1 is not a text environment of turngym"),
         ([GUESS, "--agent", "rndom"], "no agent named 'rndom'. Did you mean 'random'?"),
         ([GUESS, "--agent", "scripted:"], "a scripted agent needs at least one action"),
         ([GUESS, "--agent", "random", "--option", "hihg=3"], "no option 'hihg'. Did you mean 'high'?"),

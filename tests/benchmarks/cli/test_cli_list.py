@@ -116,7 +116,7 @@ def test_an_environment_that_cannot_be_made_shows_its_options_and_the_reason(
         ("turngym/KuhnPokr-v0", "Did you mean 'turngym/KuhnPoker"),
         ("PCL", "no environment, component or kind named 'PCL'. Did you mean 'pcl'?"),
         ("algorithm", "Did you mean 'algorithms'?"),
-        ("CartPole-v1", "CartPole-v1 is no text environment of turngym"),
+        ("CartPole-v1", "CartPole-v1 is not a text environment of turngym"),
     ],
 )
 def test_unknown_names_get_a_suggestion(name: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:

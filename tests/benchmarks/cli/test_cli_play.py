@@ -100,7 +100,7 @@ def test_options_reach_the_environment(capsys: pytest.CaptureFixture[str]) -> No
         ([GUESS, "--split", "tset"], "turngym/GuessTheNumber-v0 has no split 'tset'. Did you mean 'test'?"),
         (["turngym/GuessNumber-v0"], "Did you mean 'turngym/GuessTheNumber-v0'?"),
         (["inspect:sums.py@task"], "with `turngym train --agent.package inspect:sums.py@task`."),
-        (["CartPole-v1"], "CartPole-v1 is no text environment of turngym"),
+        (["CartPole-v1"], "CartPole-v1 is not a text environment of turngym"),
     ],
 )
 def test_a_wrong_word_is_explained(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -188,7 +188,7 @@ def test_a_file_of_ones_own_and_odd_bytes_are_played(tmp_path: Path) -> None:
         ("sokoban", "no environment named 'sokoban'. Did you mean 'turngym/Sokoban-v0'? `turngym list` shows all."),
         ("Frozen_Lake-v9", "Did you mean 'turngym/FrozenLake-v0'?"),
         (f"{SUPPORT / 'sound_env.py'}:Soumd", "Did you mean 'Sound'?"),
-        (f"{SUPPORT / 'toy_envs.py'}:Picture", "is no text environment of turngym"),
+        (f"{SUPPORT / 'toy_envs.py'}:Picture", "is not a text environment of turngym"),
         ("no/such/file.py:Game", "there is no file"),
     ],
 )
@@ -289,7 +289,7 @@ def test_a_picture_is_made_to_fit_by_means_of_squares(height: int, width: int) -
     [
         ("turngym.envs.core:TextEnv", "TextEnv does not define apply_action"),
         ("turngym.envs.core:Nope", r"the module turngym\.envs\.core has no Nope"),
-        ("turngym.envs.core:UNBOUNDED", "is no text environment of turngym"),
+        ("turngym.envs.core:UNBOUNDED", "is not a text environment of turngym"),
     ],
 )
 def test_an_incomplete_class_is_named(entry_point: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ def parsed(*words: str) -> TrainConfig:
 
 
 def option_names(value: Any, prefix: str = "--") -> list[str]:
-    """Return the options that a configuration object needs, one for each field that is no object itself."""
+    """Return the options that a configuration object needs, one for each field that is not an object itself."""
     names = []
     for field in dataclasses.fields(value):
         inner, name = getattr(value, field.name), prefix + field.name.replace("_", "-")

@@ -88,7 +88,7 @@ def test_an_environment_that_never_works_is_told_in_one_sentence(
 def test_a_seed_whose_reset_breaks_stays_in_the_benchmark() -> None:
     seeds = distinct_instances("toy/Cracked-v0", 10, {"crack": "some resets"}).values()
     assert any(seed % 2 for seed in seeds) and not all(seed % 2 for seed in seeds)
-    with pytest.raises(TurngymError, match="cannot begin an episode: exception: ValueError: no world"):
+    with pytest.raises(TurngymError, match="cannot start an episode: exception: ValueError: no world"):
         distinct_instances("toy/Cracked-v0", 10, {"crack": "reset"})
 
 

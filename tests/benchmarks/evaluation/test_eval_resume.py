@@ -200,7 +200,10 @@ def test_an_episode_without_its_transcript_is_played_again(finished: Path) -> No
     [
         (["--episodes", "5"], "has environments.0.seeds ["),
         (["--seed", "1"], "has environments.0.seeds ["),
-        (["--repeats", "2"], "has repeats 1, not 2: resume it as it was begun, or pass another folder as --out."),
+        (
+            ["--repeats", "2"],
+            "has repeats 1, not 2: resume it as it was started, or pass another folder as --out.",
+        ),
         (["--agent", "expert"], 'has agent "random", not "expert"'),
         (["--temperature", "0.5"], "has sampling.temperature 0.0, not 0.5"),
         (["--option", "slippery=true"], "has environments.0.label"),
@@ -249,7 +252,7 @@ def test_a_damaged_line_in_the_middle_is_an_error_and_stays(tmp_path: Path) -> N
     file = tmp_path / "out" / "episodes.jsonl"
     damaged = file.read_bytes().replace(b'"task": 0', b'"task": ?')
     file.write_bytes(damaged)
-    with pytest.raises(CheckpointError, match=r"line 1 of .*episodes.jsonl is no episode: the file is damaged"):
+    with pytest.raises(CheckpointError, match=r"line 1 of .*episodes.jsonl is not an episode: the file is damaged"):
         EvaluationFolder(tmp_path / "out", CONFIG, {}, resume=True)
     assert file.read_bytes() == damaged
 

@@ -67,7 +67,7 @@ def test_reflexion_solves_more_with_every_try(server: ChatServerForTests, tmp_pa
         share = sum(any(tries[:k]) for tries in by_task.values()) / 6
         assert found["numbers"][f"solved_by_try_{k}"]["value"] == pytest.approx(share)
     assert found["numbers"]["solved_by_try_4"]["value"] > found["numbers"]["solved_by_try_1"]["value"]
-    assert not any(name.startswith(("pass@", "pass^")) for name in found["numbers"]), "tries that learn are no draws"
+    assert not any(name.startswith(("pass@", "pass^")) for name in found["numbers"]), "tries that learn are not draws"
 
 
 def test_the_first_action_of_a_try_follows_from_the_failures_before(server: ChatServerForTests, tmp_path: Path) -> None:

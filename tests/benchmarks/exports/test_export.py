@@ -210,7 +210,7 @@ def test_unknown_formats_and_folders_are_refused(
     with pytest.raises(UnknownName, match=r"no export format named 'inspct'.*inspect") as raised:
         export(folder, "inspct", tmp_path / "log.json")
     assert main(["export", str(tmp_path), "--format", "inspect", "-o", str(tmp_path / "log.json")]) == 2
-    assert "is no submission" in capsys.readouterr().err and "inspect_tasks" not in str(raised.value)
+    assert "is not a submission" in capsys.readouterr().err and "inspect_tasks" not in str(raised.value)
     with pytest.raises(ConfigError, match=f"pass one, such as {folder}"):
         export(folder.parent, "inspect", tmp_path / "log.json")
     assert main(["export", str(folder), "--format", "inspect", "-o", str(tmp_path / "log.json")]) == 0

@@ -137,7 +137,7 @@ def test_damaged_images_are_refused(images: object, folder: Path, tmp_path: Path
     rows = rows_of(copy / "transcripts.jsonl")
     rows[0]["turns"][0]["images"] = images
     (copy / "transcripts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with pytest.raises(ConfigError, match="line 1, turn 1: images must be a list of texts"):
+    with pytest.raises(ConfigError, match="line 1, turn 1: images must be a list of strings"):
         export(copy, "preference", tmp_path / "pairs.jsonl")
     run = tmp_path / "run"
     (run / "samples").mkdir(parents=True)

@@ -121,7 +121,7 @@ def test_damaged_results_are_refused_with_the_way_out(played: Path, tmp_path: Pa
         tournament_page(sound_tournament(copy(played, tmp_path / "a", broken)))
     with pytest.raises(ConfigError, match="rewrites it"):
         tournament_page(sound_tournament(copy(played, tmp_path / "b", {**broken, "win_matrix": 3})))
-    for content, message in (("[]", "expected a table"), ("{", "no JSON"), ('{"a": NaN}', "no JSON")):
+    for content, message in (("[]", "expected a table"), ("{", "not JSON"), ('{"a": NaN}', "not JSON")):
         (tmp_path / "a" / "results.json").write_text(content)
         with pytest.raises(ConfigError, match=message):
             sound_tournament(tmp_path / "a")
@@ -135,7 +135,7 @@ def test_report_writes_the_page_of_a_tournament(played: Path, tmp_path: Path) ->
     (played / "page.html").unlink()
     assert main(["report", str(played)]) == 0
     assert (played / "page.html").read_text("utf8") == before
-    assert main(["report", str(played), "-o", str(tmp_path)]) == 2, "a folder is no file"
+    assert main(["report", str(played), "-o", str(tmp_path)]) == 2, "a folder is not a file"
     assert main(["report", str(played), "--out", str(tmp_path / "other.html")]) == 0
     assert (tmp_path / "other.html").read_text("utf8") == before
 
@@ -161,7 +161,7 @@ def test_report_refuses_what_holds_nothing_to_report(tmp_path: Path, capsys: pyt
     assert main(["report", str(tmp_path)]) == 2
     assert "inner" in capsys.readouterr().err
     assert main(["report", str(tmp_path / "inner")]) == 2
-    assert "no training run, evaluation or tournament" in capsys.readouterr().err
+    assert "training run, evaluation or tournament" in capsys.readouterr().err
     (tmp_path / "inner" / "config.json").write_text('{"suite": 3, "environments": 4}')
     assert main(["report", str(tmp_path / "inner")]) == 2
-    assert "no sound submission" in capsys.readouterr().err
+    assert "not a sound submission" in capsys.readouterr().err

@@ -75,11 +75,11 @@ def test_a_line_that_is_too_long_is_told_about_and_skipped(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        (b'{"a": \n', "is no JSON"),
+        (b'{"a": \n', "is not JSON"),
         (b'{"a"', "is cut short"),
         (b"[1]\n", "holds list"),
-        (b"[" * 100_000 + b"\n", "is no JSON"),
-        (b"\xff\xfe\n", "is no JSON"),
+        (b"[" * 100_000 + b"\n", "is not JSON"),
+        (b"\xff\xfe\n", "is not JSON"),
     ],
 )
 def test_a_broken_line_says_what_is_wrong(line: bytes, reason: str) -> None:

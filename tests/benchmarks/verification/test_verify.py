@@ -276,7 +276,7 @@ def test_json_holds_every_finding_with_its_meaning(files: Files, capsys: pytest.
 def test_what_is_no_submission_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ConfigError, match="there is no folder"):
         verify(tmp_path / "nowhere")
-    with pytest.raises(ConfigError, match="is no submission: `turngym eval"):
+    with pytest.raises(ConfigError, match="is not a submission: `turngym eval"):
         verify(tmp_path)
     (tmp_path / "config.json").write_text('{"pairing": "sides"}')
     with pytest.raises(ConfigError, match="is the folder of a tournament"):

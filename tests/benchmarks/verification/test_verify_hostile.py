@@ -102,7 +102,7 @@ def test_a_pipe_is_no_file(file: str, true: Path, tmp_path: Path) -> None:
     (path / file).unlink()
     os.mkfifo(path / file)
     (finding,) = verify(path).findings
-    assert "no regular file" in finding.message
+    assert "not a regular file" in finding.message
 
 
 def test_a_gigabyte_is_refused_unread(true: Path, tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_in_a_vector_it_is_a_fault_of_its_slot(kind: str, backend: str) -> None:
 
 
 def test_what_is_no_number_or_text_is_told_by_name() -> None:
-    for kind, words in (("nan", "gave the reward nan"), ("nothing", "showed None, which is no text")):
+    for kind, words in (("nan", "gave the reward nan"), ("nothing", "showed None, which is not text")):
         env = hostile(kind)
         env.reset(seed=0)
         with pytest.raises(TurngymError, match=words):

@@ -64,7 +64,7 @@ def test_a_text_is_judged_by_its_lines(tmp_path: Path) -> None:
     for content, progress in ((plan.text, 1.0), (plan.text.splitlines()[0], 0.5), (plan.text * 2, 0.5), ("no", 0.0)):
         (tmp_path / "notes.txt").write_text(content)
         assert goal.progress(folder) == progress and goal.is_reached(folder) == (progress == 1.0)
-    (tmp_path / "notes.txt").write_text(plan.text.rstrip())  # how the file ends is no matter
+    (tmp_path / "notes.txt").write_text(plan.text.rstrip())  # how the file ends does not matter
     assert goal.is_reached(folder)
 
 

@@ -1,4 +1,4 @@
-"""Workbooks of Gnumeric, written and read back; what is no workbook; sheets in goals."""
+"""Workbooks of Gnumeric, written and read back; what is not a workbook; sheets in goals."""
 
 import gzip
 from pathlib import Path

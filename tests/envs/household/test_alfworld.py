@@ -134,7 +134,7 @@ def test_missing_games_are_named_with_the_way_to_get_them(tmp_path: Path, monkey
     with pytest.raises(MissingExtra, match=r"neither data=\.\.\. nor ALFWORLD_DATA .* alfworld-download"):
         ALFWorld()
     monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path / "nowhere"))
-    with pytest.raises(MissingExtra, match="nowhere' is no folder"):
+    with pytest.raises(MissingExtra, match="nowhere' is not a folder"):
         ALFWorld()
     monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
     assert find_data("") == tmp_path

@@ -1,7 +1,7 @@
 """Golden transcripts of the games between two seats: one game of each as text, replayed byte for byte.
 
 `python tests/envs/multiagent/test_golden_tables.py` records the ones that
-are missing; delete a file to record it anew, and raise the version of a game whose transcript changes.
+are missing; delete a file to record it again, and raise the version of a game whose transcript changes.
 """
 
 import json

@@ -277,12 +277,12 @@ def rename_game(content: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda snapshot: b"{", "bytes that are no snapshot"),
-        (lambda snapshot: b"[]", "bytes that are no snapshot"),
-        (damage(lambda content: content.pop("hosted")), "bytes that are no snapshot .*hosted"),
-        (damage(lambda content: content["hosted"].pop("players")), "bytes that are no snapshot"),
+        (lambda snapshot: b"{", "bytes that are not a snapshot"),
+        (lambda snapshot: b"[]", "bytes that are not a snapshot"),
+        (damage(lambda content: content.pop("hosted")), "bytes that are not a snapshot .*hosted"),
+        (damage(lambda content: content["hosted"].pop("players")), "bytes that are not a snapshot"),
         (damage(lambda content: content.update(policies=["outside"] * 2)), "was taken with the players"),
-        (damage(lambda content: content["hosted"].update(table="{}")), "no snapshot of turngym"),
+        (damage(lambda content: content["hosted"].update(table="{}")), "not a snapshot of turngym"),
         (damage(rename_game), "this snapshot belongs to chess"),
     ],
 )

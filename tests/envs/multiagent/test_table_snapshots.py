@@ -119,7 +119,7 @@ def test_what_is_no_snapshot_of_a_view_is_refused_before_anything_changes() -> N
     before, content = env.snapshot(), json.loads(env.snapshot())
     bad = [{**content, "table": 3}, {**content, "agents": 3}, {**content, "sums": {}}]
     for snapshot in (both.snapshot(), *[json.dumps(one).encode() for one in bad]):
-        with pytest.raises(ConfigError, match="no snapshot of turngym's TableAEC"):
+        with pytest.raises(ConfigError, match="not a snapshot of turngym's TableAEC"):
             env.restore(snapshot)
         assert env.snapshot() == before
 
@@ -163,7 +163,7 @@ def test_a_damaged_snapshot_of_a_table_changes_nothing(missing: str) -> None:
     before, requests = vector.snapshot(0), vector.pending()
     content = json.loads(before)
     del content[missing]
-    with pytest.raises(ConfigError, match=f"no snapshot .*{missing}"):
+    with pytest.raises(ConfigError, match=f"not a snapshot .*{missing}"):
         vector.restore(0, json.dumps(content).encode())
     assert vector.snapshot(0) == before and vector.pending() == requests
 

@@ -232,7 +232,7 @@ def test_snapshots_of_others_are_refused() -> None:
     with pytest.raises(ConfigError, match="belongs to coins"):
         make_aec("toy_games:Coins", rounds=7).restore(env.snapshot())
     for bad in (b"", b"[]", b"{}", json.dumps({"table": 1}).encode()):
-        with pytest.raises(ConfigError, match="no snapshot of turngym"):
+        with pytest.raises(ConfigError, match="not a snapshot of turngym"):
             env.restore(bad)
 
 

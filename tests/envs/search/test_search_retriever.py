@@ -126,7 +126,7 @@ def test_both_forms_of_corpus_lines_are_read(tmp_path: Path) -> None:
             file.write("".join(json.dumps(line) + "\n" for line in lines))
         assert read_documents(tmp_path / name) == (Document("1", "A", "b\nc"), Document("2", "A", "b"))
     (tmp_path / "c.jsonl").write_text('{"id": 1}\n')
-    with pytest.raises(ConfigError, match="is no corpus"):
+    with pytest.raises(ConfigError, match="is not a corpus"):
         read_documents(tmp_path / "c.jsonl")
 
 

@@ -177,7 +177,7 @@ def test_expert_goes_on_from_any_beginning_that_can_succeed() -> None:
 def test_without_any_way_on_the_expert_says_so(tokens: str) -> None:
     env = holding(EZPoints(), 4, 8)
     play(env, tokens)
-    with pytest.raises(ConfigError, match=r"no formula that begins with '8 \*.* makes 12\. Call reset\(\)"):
+    with pytest.raises(ConfigError, match=r"no formula that starts with '8 \*.* makes 12\. Call reset\(\)"):
         env.expert_action()
 
 

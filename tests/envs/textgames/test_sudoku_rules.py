@@ -179,7 +179,7 @@ def test_a_hidden_single_is_found() -> None:
     """The 1 of the upper right box has one place: its rows and columns are blocked elsewhere."""
     grid = [1, 0, 0, 0] + [0] * 8 + [0, 0, 1, 0]
     assert next_logical(grid, 4) == (7, 1)
-    assert len(free_values(grid, 4)[7]) > 1, "it is no naked single"
+    assert len(free_values(grid, 4)[7]) > 1, "it is not a naked single"
 
 
 @pytest.mark.parametrize("size", SIZES)

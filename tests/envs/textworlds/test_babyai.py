@@ -197,7 +197,7 @@ def test_a_snapshot_that_replays_differently_is_refused() -> None:
     env.step("turn left")
     content = json.loads(env.snapshot())
     content["state"]["last"] += "?"
-    with pytest.raises(SnapshotUnsupported, match="led elsewhere"):
+    with pytest.raises(SnapshotUnsupported, match="diverged"):
         env.restore(json.dumps(content).encode())
 
 

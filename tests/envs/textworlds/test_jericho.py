@@ -102,7 +102,7 @@ def test_a_snapshot_goes_on_where_it_was_taken(env: Jericho, written: tuple[Path
         assert env.step(command) == other.step(command)
     content = json.loads(saved)
     content["state"]["points"] = 99
-    with pytest.raises(SnapshotUnsupported, match="led elsewhere"):
+    with pytest.raises(SnapshotUnsupported, match="diverged"):
         env.restore(json.dumps(content).encode())
 
 
@@ -119,7 +119,7 @@ def test_missing_and_damaged_stories_are_named(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(MissingExtra, match=r"neither story=\.\.\. nor JERICHO_STORY names one"):
         Jericho()
     monkeypatch.setenv("JERICHO_STORY", str(tmp_path / "nowhere.z5"))
-    with pytest.raises(MissingExtra, match=r"nowhere\.z5' is no file"):
+    with pytest.raises(MissingExtra, match=r"nowhere\.z5' is not a file"):
         Jericho()
     (tmp_path / "broken.z5").write_bytes(b"not a story at all" * 10)
     with pytest.raises(ConfigError, match=r"cannot play .*broken\.z5: it does not begin as a story"):

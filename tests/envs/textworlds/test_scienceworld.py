@@ -146,7 +146,7 @@ def test_a_branch_from_a_snapshot_equals_the_original_continuation(env: ScienceW
     assert [other.step(action) for action in OUTSIDE[3:]] == rest
     content = json.loads(saved)
     content["state"]["anchor"] += " And a dragon."
-    with pytest.raises(SnapshotUnsupported, match="led elsewhere"):
+    with pytest.raises(SnapshotUnsupported, match="diverged"):
         other.restore(json.dumps(content).encode())
     other.close()
 

@@ -63,29 +63,29 @@ def test_every_split_has_a_question_where_there_are_three(repeats: tuple[int, ..
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("{", "expected one JSON object, got '{', which is no JSON"),
+        ("{", "expected one JSON object, got '{', which is not JSON"),
         ("[" * 100_000, "nested too deep"),
         ("3", "expected one JSON object, got a text or number"),
         ({"instruction": "a", "anwser": "b"}, "Did you mean 'answer'"),
         ({"answer": "b"}, "expected one of question, prompt and instruction, got answer"),
         ({"prompt": "a", "question": "b"}, "got prompt and question"),
         ({"prompt": "  "}, "prompt is empty"),
-        ({"prompt": ["a"]}, "must be a text, got a list"),
-        ({"prompt": "a", "answer": True}, "must be a text, got a truth value"),
-        ('{"prompt": "a", "answer": NaN}', "NaN is no number"),
+        ({"prompt": ["a"]}, "must be a string, got a list"),
+        ({"prompt": "a", "answer": True}, "must be a string, got a truth value"),
+        ('{"prompt": "a", "answer": NaN}', "NaN is not a number"),
         ({"prompt": "a", "answer": []}, "an empty list"),
         ({"prompt": "a", "answer": {"x": 1}}, "got an object"),
         ({"prompt": "a", "split": "trian"}, "split must be one of"),
         ({"prompt": "a", "split": "dev"}, "line 2: some lines name a split and others do not"),
         ({"id": "1", "prompt": "a"}, "line 1 has the id '1' already"),
         ({"id": "x" * 201, "prompt": "a"}, "1 to 200 characters"),
-        ({"prompt": "a", "files": {"../x": "b"}}, "no name of a file below"),
-        ({"prompt": "a", "files": {"/etc/x": "b"}}, "no name of a file below"),
-        ({"prompt": "a", "files": {"x//y": "b"}}, "no name of a file below"),
-        ({"prompt": "a", "files": {"": "b"}}, "no name of a file below"),
-        ({"prompt": "a", "files": {"x\n": "b"}}, "no name of a file below"),
+        ({"prompt": "a", "files": {"../x": "b"}}, "not a name of a file below"),
+        ({"prompt": "a", "files": {"/etc/x": "b"}}, "not a name of a file below"),
+        ({"prompt": "a", "files": {"x//y": "b"}}, "not a name of a file below"),
+        ({"prompt": "a", "files": {"": "b"}}, "not a name of a file below"),
+        ({"prompt": "a", "files": {"x\n": "b"}}, "not a name of a file below"),
         ({"prompt": "a", "files": {"x": "b", "x/y": "c"}}, "lies below another file"),
-        ({"prompt": "a", "files": {"x": ["b"]}}, "must be a text"),
+        ({"prompt": "a", "files": {"x": ["b"]}}, "must be a string"),
         ({"prompt": "a", "files": ["x"]}, "an object of names and texts"),
     ],
 )
@@ -99,7 +99,7 @@ def test_files_that_hold_no_tasks_are_refused(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     for path in (tmp_path, tmp_path / "absent", tmp_path / "binary", written(tmp_path, "", " "), "/proc/self/mem"):
         with pytest.raises(
-            ConfigError, match=r"no file|cannot be read|holds no questions|line 1: expected one JSON object"
+            ConfigError, match=r"not a file|cannot be read|holds no questions|line 1: expected one JSON object"
         ):
             read_tasks(path)
 
@@ -174,7 +174,7 @@ def test_a_judge_of_ones_own_is_called_with_task_and_answer(tmp_path: Path) -> N
         find_judge("numerc", [task])
     with pytest.raises(ConfigError, match="'x' has no answer"):
         find_judge("exact", [task])
-    with pytest.raises(ConfigError, match="no number"):
+    with pytest.raises(ConfigError, match="has no number"):
         find_judge("numeric", [FileTask("x", "?", ("seven",))])
 
 

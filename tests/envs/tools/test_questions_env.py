@@ -168,7 +168,7 @@ def test_windows_files_unicode_and_metadata_are_read(tmp_path: Path) -> None:
         path.write_text(content)
         with pytest.raises(ConfigError, match=told):
             read_tasks(path)
-    with pytest.raises(ConfigError, match=f"^{tmp_path} is no file: pass a file"):
+    with pytest.raises(ConfigError, match=f"^{tmp_path} is not a file: pass a file"):
         read_tasks(tmp_path)
     path.write_text('{"question": "a", "answer": ["b", " "]}')
     with pytest.raises(ConfigError, match="an answer of the task '1' is empty, which no reply equals: leave it out"):

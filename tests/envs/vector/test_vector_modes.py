@@ -230,7 +230,7 @@ def test_a_snapshot_can_be_restored_into_another_slot() -> None:
     vector.restore(ended, [0])  # an episode that had ended stays so
     with pytest.raises(EpisodeOver):
         vector.step(["up"], [0])
-    with pytest.raises(ConfigError, match="no snapshot"):
+    with pytest.raises(ConfigError, match="not a snapshot"):
         vector.restore([b"{}"], [0])
     with pytest.raises(ConfigError, match="one snapshot per slot"):
         vector.restore(ended)

@@ -1,4 +1,4 @@
-"""Every form in which an action of Werewolf may be written, and what is no action."""
+"""Every form in which an action of Werewolf may be written, and what is not an action."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from turngym.errors import ConfigError
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence what PettingZoo's tests print, and their warnings that text is no array of numbers."""
+    """Silence what PettingZoo's tests print, and their warnings that text is not an array of numbers."""
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*(NumPy|numpy|[Oo]bservation|Action space for each agent).*")
         yield

@@ -253,7 +253,7 @@ def _members(trajectories: list[Trajectory], one: Trajectory) -> int:
 @given(trajectories=batches(), where=st.integers(0, 7))
 @FEW
 def test_a_fault_takes_its_episode_out_and_nothing_else(trajectories: list[Trajectory], where: int) -> None:
-    """Whatever it earned before it broke; and an episode that never had a turn is no member of its group either."""
+    """Whatever it earned before it broke; and an episode that never had a turn is not a member of its group either."""
     turns = [replace(EMPTY, completion_ids=(1, 1), logprobs=(-1.0, -1.0), reward=1e6)]
     group = trajectories[0].spec.group
     broken = Trajectory(EpisodeSpec(90, 0, group), turns=turns, truncated=True, fault="exception: boom")

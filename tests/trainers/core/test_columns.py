@@ -34,9 +34,9 @@ def test_numbers_and_texts_are_taken_as_floats_and_texts_that_can_be_written() -
 
 WHAT_IS_NO_COLUMN_IS_REFUSED: list[tuple[Any, str]] = [
     ([1.0], "must be a dict from names to numbers and texts, got list"),
-    ({1: 1.0}, "a name .* must be a text of 1 to 100 characters"),
-    ({"": 1.0}, "a name .* must be a text of 1 to 100 characters"),
-    ({"n" * 101: 1.0}, "a name .* must be a text of 1 to 100 characters"),
+    ({1: 1.0}, "a name .* must be a string of 1 to 100 characters"),
+    ({"": 1.0}, "a name .* must be a string of 1 to 100 characters"),
+    ({"n" * 101: 1.0}, "a name .* must be a string of 1 to 100 characters"),
     ({"x": [1.0]}, r"info\['columns'\]\['x'\] must be a number or a text, got list"),
     ({"x": None}, "must be a number or a text, got NoneType"),
     ({"x": math.nan}, "must be a finite number or a text, got nan"),
@@ -182,9 +182,9 @@ def test_the_table_has_the_columns_of_each_scope() -> None:
 def test_a_column_that_nobody_gave_is_nan_or_empty_and_a_wrong_kind_is_told() -> None:
     table = turn_table([episode({"x": 1.0, "t": "text"})])
     assert bool(table.numbers("turn", "y").isnan().all()) and table.texts("episode", "y") == ("",)
-    with pytest.raises(ConfigError, match="the turn column 't' has texts, expected numbers"):
+    with pytest.raises(ConfigError, match="the turn column 't' has strings, expected numbers"):
         table.numbers("turn", "t")
-    with pytest.raises(ConfigError, match="the turn column 'x' has numbers, expected texts"):
+    with pytest.raises(ConfigError, match="the turn column 'x' has numbers, expected strings"):
         table.texts("turn", "x")
 
 

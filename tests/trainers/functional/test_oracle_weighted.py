@@ -126,7 +126,7 @@ def test_pf_ppo(vector: Vector) -> None:
 
 @every("prime_hierarchical_grpo")
 def test_hierarchical_grpo(vector: Vector) -> None:
-    """Traces that do not train are no episodes here, as those of a fixed opponent and of a fault are not."""
+    """Traces that do not train are not episodes here, as those of a fixed opponent and of a fault are not."""
     expected, episodes = [], []
     for game, given in zip(vector["episodes"], vector["advantages"], strict=True):
         for seat, (trace, advantage) in enumerate(zip(game["traces"], given, strict=True)):

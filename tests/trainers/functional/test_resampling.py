@@ -111,7 +111,7 @@ def test_one_round_switches_dynamic_sampling_off() -> None:
 def test_faults_neither_make_a_group_unequal_nor_count_as_members() -> None:
     equal_but_for_a_fault = group_of(0, [1.0, 1.0, 0.0], faults=[2])
     alone, whole = group_of(1, [1.0, 0.0], faults=[1]), group_of(2, MIXED, faults=[0])
-    assert not informative_groups(group_of(0, [0.1 + 0.2, 0.3]))[0], "rounding is no difference"
+    assert not informative_groups(group_of(0, [0.1 + 0.2, 0.3]))[0], "rounding is not a difference"
     kept, played = informative_groups([*equal_but_for_a_fault, *alone, *whole])
     assert (groups(kept[0]), len(kept), played) == ([2], 1, 3)
     assert [trajectory.fault for trajectory in kept[0]] == ["", ""]

@@ -129,5 +129,5 @@ def test_limits_and_environments_that_make_no_sense_are_refused() -> None:
     for wrong in ({"max_sessions": 0}, {"idle_seconds": float("inf")}, {"threads": -1}):
         with pytest.raises(ConfigError, match="greater than 0"):
             Limits(**wrong)
-    with pytest.raises(ConfigError, match="no text"):
+    with pytest.raises(ConfigError, match="not text"):
         about(partial(gymnasium.make, "CartPole-v1"), "CartPole-v1")

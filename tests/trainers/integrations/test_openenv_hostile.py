@@ -71,7 +71,7 @@ def serving() -> Iterator[Callable[[Serve], str]]:
         (endless, "more than|within"),
         (lambda line: line.sendall(HEAD + b"\r\n" + b"[" * 200_000), "cannot be read"),
         (lambda line: line.sendall(HEAD + b"\r\n" + b'{"a":' * 100_000), "cannot be read"),
-        (lambda line: line.sendall(HEAD + b"\r\n[1]"), "no object"),
+        (lambda line: line.sendall(HEAD + b"\r\n[1]"), "not an object"),
         (lambda line: line.sendall(HEAD + b'Content-Length: 50\r\n\r\n{"a"'), "cannot be read"),
         (lambda line: line.sendall(b"nonsense\r\n\r\n"), "cannot be read"),
         (lambda line: time.sleep(5), "within|cannot be read"),
@@ -112,9 +112,9 @@ def test_values_of_wrong_types_and_sizes() -> None:
 @pytest.mark.parametrize(
     ("raw", "words"),
     [
-        ("[" * 100_000, "no JSON"),
-        ('{"type": "observation", "data": ' * 20_000, "no JSON"),
-        ('{"type": "observation", "data": []}', "no observation"),
+        ("[" * 100_000, "not JSON"),
+        ('{"type": "observation", "data": ' * 20_000, "not JSON"),
+        ('{"type": "observation", "data": []}', "not an observation"),
         (json.dumps({"type": "error", "data": {"code": "x" * 10**6, "message": "y" * 10**6}}), "refused"),
         ("x" * (1 << 24) + "x", "lost"),
         ("", "did not answer"),

@@ -183,7 +183,7 @@ def test_the_model_of_an_adapter_run_plays_and_is_evaluated(
 def test_what_cannot_be_exported_is_told(runs: Mapping[str, Path], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there is no folder"):
         export_model(tmp_path / "nowhere")
-    with pytest.raises(ConfigError, match="is no training run"):
+    with pytest.raises(ConfigError, match="is not a training run"):
         export_model(tmp_path)
     with pytest.raises(ConfigError, match=r"has no low-rank adapters: leave out --adapters\."):
         export_model(runs["full"], tmp_path / "new", adapters=True)

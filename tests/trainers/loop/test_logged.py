@@ -179,8 +179,8 @@ def test_logs_that_do_not_fit_are_refused(solved: list[Trajectory], tmp_path: Pa
         "calls the tool 'shell', and the environment has no tools": config_of(logs["shell"]),
         "none of its 5 episodes starts with a legal action of turngym/FrozenLake-v0": config_of(logs["other"]),
         "has no solved episode without invalid actions among 5": config_of(logs["failed"]),
-        "is no log of atif, harbor, inspect, verifiers and no folder": config_of(logs["absent"]),
-        "is no log of atif that can be read": config_of(tmp_path / "bad"),
+        "is not a log of atif, harbor, inspect, verifiers and no folder": config_of(logs["absent"]),
+        "is not a log of atif that can be read": config_of(tmp_path / "bad"),
         "does not have the legal actions": config_of(logs["prose"], rollout=listing),
         "in one environment with one agent": config_of(logs["prose"], env="turngym/KuhnPoker-v0", algorithm="rae"),
     }

@@ -343,7 +343,7 @@ def test_a_cluster_without_room_is_named(
     task = made(with_workers(TINY, 1, gpus=1.0))
     for limit, told in {
         "_PLACE_SECONDS": r"1 CPUs and 1 GPUs, and no machine has as many.*Lower rollout\.ray\.cpus",
-        "_START_SECONDS": r"no rollout worker has begun within 0 s.*look at the logs of the workers",
+        "_START_SECONDS": r"no rollout worker has started within 0 s.*look at the logs of the workers",
     }.items():
         with monkeypatch.context() as patch, pytest.raises(TurngymError, match=told):
             patch.setattr(pool, limit, 0.0)

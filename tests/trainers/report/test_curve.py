@@ -67,7 +67,7 @@ def test_an_empty_run_gives_a_picture_that_says_so(tmp_path: Path) -> None:
 
 
 def test_one_point_without_interval_is_drawn(tmp_path: Path) -> None:
-    """An interval may be absent, and one point is no line: both must neither warn nor vanish."""
+    """An interval may be absent, and one point is not a line: both must neither warn nor vanish."""
     folder = RunFolder.create(tmp_path / "run", TrainConfig())
     folder.append_metrics({"iteration": 0, "turns_total": 100, "eval/success": 0.5})
     assert has_colour(pixels(C.write_curve(folder)), C.BLUE)

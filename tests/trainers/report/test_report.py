@@ -143,7 +143,7 @@ def test_held_out_instances_are_compared_with_those_of_training(tmp_path: Path) 
     assert held_out(read_run(folder)) == (40, 2, 3)
     content, _ = written(folder)
     assert (
-        "2 of them are among the 3 that training showed, compared by hash. Those are no held-out instances." in content
+        "2 of them are among the 3 that training showed, compared by hash. Those are not held-out instances." in content
     )
     assert "40 evaluated instances" in headline(folder)["sentence"]
     assert "40 held-out instances" not in content

@@ -33,7 +33,7 @@ class BadCredit(GRPO):
 
 
 class BadLoss(GRPO):
-    """Its loss of one turn is no number."""
+    """Its loss of one turn is not a number."""
 
     def loss(self, inputs: LossInputs) -> LossOutput:
         output = super().loss(inputs)
@@ -152,7 +152,7 @@ def test_a_reward_collapse_is_a_fall_of_the_mean_by_half_of_the_range() -> None:
     noisy = Watchdog(GuardConfig(patience=5))
     generator = torch.Generator().manual_seed(0)
     for value in torch.rand(200, generator=generator).tolist():
-        assert noisy.look(record(reward=value)) == [], "noise is no collapse"
+        assert noisy.look(record(reward=value)) == [], "noise is not a collapse"
 
 
 def test_iterations_without_a_whole_episode_stop_the_run() -> None:
@@ -227,7 +227,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
-    assert file.read_text() == ""  # half a line, which "old" was, is no line
+    assert file.read_text() == ""  # half a line, which "old" was, is not a line
 
 
 # Numbers by hand

@@ -41,7 +41,7 @@ class Modifier(PolicyMethod[ConfigT]):
         base: The method that it changes.
 
     Raises:
-        ConfigError: The base is no policy method, or the modifier would change nothing about it.
+        ConfigError: The base is not a policy method, or the modifier would change nothing about it.
     """
 
     needs_advantages: ClassVar[bool] = False

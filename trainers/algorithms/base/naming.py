@@ -27,7 +27,7 @@ def locate(name: str) -> tuple[str, type[Algorithm[Any]]]:
 
     Raises:
         UnknownName: There is no such method, module, file, or class in it.
-        ConfigError: It is no method.
+        ConfigError: It is not a method.
 
     >>> locate("grpo")[0], locate("turngym.trainers.algorithms.grpo:GRPO")[0]
     ('grpo', 'GRPO')

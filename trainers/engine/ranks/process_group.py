@@ -129,7 +129,7 @@ class ProcessGroup(Ranks):
             if beat != seen:
                 seen, since = beat, time.monotonic()
             if time.monotonic() - since > self._timeout.total_seconds():
-                raise RuntimeError("the first rank gives no sign of life")
+                raise RuntimeError("the first rank does not respond")
             time.sleep(nap)
             nap = min(2 * nap, _LONGEST_NAP)
 

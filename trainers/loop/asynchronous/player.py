@@ -45,7 +45,7 @@ class Stage:
 
 
 def lost_its_worker(trajectory: Trajectory) -> bool:
-    """Return whether an episode broke because the process of its environment died, which is no fault of its own."""
+    """Return whether an episode broke because the process of its environment died, which is not a fault of its own."""
     return bool(trajectory.fault) and fault_kind(trajectory.fault) == "worker died"
 
 

@@ -110,7 +110,7 @@ def _place(path: Path) -> tuple[Path, Path]:
         )
     require_kind(path, "training run")
     if not (path / "config.json").is_file() or not (path / "metrics.jsonl").is_file():
-        raise ConfigError(f"{path} is no training run: pass the folder of one, or of one of its checkpoints.")
+        raise ConfigError(f"{path} is not a training run: pass the folder of one, or of one of its checkpoints.")
     found = all_checkpoints(path / "checkpoints")
     if not found:
         raise CheckpointError(

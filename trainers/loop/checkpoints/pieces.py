@@ -58,7 +58,7 @@ def write_pieces(ranks: Ranks, folder: Path, parts: Mapping[str, Mapping[str, Te
     try:
         for name, tensors in parts.items():
             save(dict(tensors), storage_writer=HuggingFaceStorageWriter(str(folder / name), save_distributed=True))
-    except CheckpointException as error:  # is no Exception
+    except CheckpointException as error:  # is not an Exception
         ranks.on_first(lambda: shutil.rmtree(folder, ignore_errors=True))
         raise first_failure(error) from None
 

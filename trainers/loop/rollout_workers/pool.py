@@ -269,7 +269,7 @@ class WorkerPool:
             )
         if seconds > _START_SECONDS:
             raise TurngymError(
-                f"no rollout worker has begun within {_START_SECONDS:g} s: each asks for {demand}, free are "
+                f"no rollout worker has started within {_START_SECONDS:g} s: each asks for {demand}, free are "
                 f"{import_ray().available_resources()}. If that is too little, wait until other jobs have ended, or "
                 "lower rollout.ray.cpus or rollout.ray.gpus; otherwise look at the logs of the workers in Ray's "
                 "session folder."

@@ -37,8 +37,8 @@ def episode(client: Client) -> GatewayEpisode:
 
 DEEP = b'{"messages": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
 WRONG: list[tuple[bytes, str]] = [
-    (b"", "no valid JSON"),
-    (b"{", "no valid JSON"),
+    (b"", "not valid JSON"),
+    (b"{", "not valid JSON"),
     (b"[]", "must be a JSON object"),
     (b"\xff\xfe{}", "not UTF-8"),
     (DEEP, "nested deeper"),
@@ -51,7 +51,7 @@ WRONG: list[tuple[bytes, str]] = [
     (b'{"messages": [3]}', "must be an object"),
     (b'{"messages": [{"content": "x"}]}', "role"),
     (b'{"messages": [{"role": "owner", "content": "x"}]}', "'owner'"),
-    (b'{"messages": [{"role": "user", "content": 3}]}', "a text or a list of parts"),
+    (b'{"messages": [{"role": "user", "content": 3}]}', "a string or a list of parts"),
     (b'{"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]}', "only text is served"),
     (b'{"messages": [{"role": "user", "content": "x"}], "n": 5}', "at most 4"),
     (b'{"messages": [{"role": "user", "content": "x"}], "n": true}', "integer"),
