@@ -11,7 +11,7 @@ from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError
 from turngym.lazy import Tensor, torch
 from turngym.trainers.reward_models import REWARD_MODELS
-from turngym.trainers.reward_models.base.fitted import FittedConfig, FittedReward
+from turngym.trainers.reward_models.base.fitted import FittedConfig, FittedReward, sigmoid
 from turngym.trainers.reward_models.base.labels import find_recipes, label_progress
 from turngym.trainers.reward_models.base.model import require
 from turngym.trainers.reward_models.base.shaping import potential_rewards, require_zero_when
@@ -98,7 +98,7 @@ class ProgRM(FittedReward[ProgRMConfig]):
 
     def progress(self, trajectories: Sequence[Trajectory]) -> list[list[float]]:
         """Return the progress after every whole turn, in (0, 1)."""
-        return [[_sigmoid(value) for value in own] for own in self.predictions(trajectories)]
+        return [[sigmoid(value) for value in own] for own in self.predictions(trajectories)]
 
     def rewards(self, trajectories: Sequence[Trajectory]) -> list[list[float]]:
         """Return the change of progress of every turn, from 0 before the first."""
@@ -116,7 +116,3 @@ class ProgRM(FittedReward[ProgRMConfig]):
 
 def _known(progress: list[float]) -> list[float] | None:
     return None if any(math.isnan(value) for value in progress) else progress
-
-
-def _sigmoid(value: float) -> float:
-    return 1 / (1 + math.exp(-value)) if value >= 0 else math.exp(value) / (1 + math.exp(value))

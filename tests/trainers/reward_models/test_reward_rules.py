@@ -35,8 +35,8 @@ def searches(calls: int, success: int, group: int = 0) -> Trajectory:
 
 
 def test_four_models_are_registered() -> None:
-    assert set(REWARD_MODELS) >= {"milestones", "otc", "progrm", "spa"}
-    assert {name for name, kind in REWARD_MODELS.items() if kind.is_trainable} >= {"progrm", "spa"}
+    assert set(REWARD_MODELS) >= {"milestones", "otc", "progrm", "shepherd", "spa"}
+    assert {name for name, kind in REWARD_MODELS.items() if kind.is_trainable} >= {"progrm", "shepherd", "spa"}
     assert all(kind.name == name for name, kind in REWARD_MODELS.items())
 
 
@@ -183,6 +183,7 @@ WRONG_OPTIONS_ARE_NAMED: list[tuple[str, str]] = [
     ("spa:outcome=luck", "outcome must be one of"),
     ("progrm:labels=people", "labels must be"),
     ("progrm:epochs=0", "epochs must be in"),
+    ("shepherd:baseline=2", "baseline must be in"),
 ]
 
 

@@ -126,12 +126,19 @@ def test_a_loaded_model_stays_as_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["progrm:epochs=2,labels=environment", "spa:epochs=2,outcome=success", "milestones", "otc:form=single"]
+    "name",
+    [
+        "progrm:epochs=2,labels=environment",
+        "shepherd:epochs=2",
+        "spa:epochs=2,outcome=success",
+        "milestones",
+        "otc:form=single",
+    ],
 )
 def test_a_run_trains_with_every_reward_model(name: str, tmp_path: Path) -> None:
     records = run(replace(SMALL, reward_model=name), tmp_path / "run")
     assert len(records) == 2 and all("reward_model/reward_sum" in record for record in records)
-    is_fitted = name.startswith(("progrm", "spa"))
+    is_fitted = name.startswith(("progrm", "shepherd", "spa"))
     assert (tmp_path / "run" / "reward_model").is_dir() == is_fitted
     if is_fitted:
         assert "reward_model/fit_loss" in records[1] and "reward_model/fit_loss" not in records[0]

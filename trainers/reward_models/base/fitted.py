@@ -218,3 +218,12 @@ def ranking(better: Sequence[float], worse: Sequence[float]) -> float:
     """
     pairs = [(one > two) + 0.5 * (one == two) for one in better for two in worse]
     return math.fsum(pairs) / len(pairs) if pairs else math.nan
+
+
+def sigmoid(value: float) -> float:
+    """Return the logistic function of a head's output.
+
+    >>> sigmoid(0.0), sigmoid(-1000.0)
+    (0.5, 0.0)
+    """
+    return 1 / (1 + math.exp(-value)) if value >= 0 else math.exp(value) / (1 + math.exp(value))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.errors import ConfigError
@@ -16,6 +16,7 @@ from turngym.storage.files import read_jsonl, write_atomic
 from turngym.trainers.reward_models.base.turns import whole_turns
 from turngym.wrappers.recording.episode_log import RecordedEpisode, read_episodes
 
+T = TypeVar("T")
 _LONGEST_HEADER = 1 << 20
 _TRANSCRIPTS, _EPISODES = "transcripts.jsonl", "episodes.jsonl"
 _KEY = ("label", "task", "attempt")
@@ -52,9 +53,18 @@ def _of_file(path: Path) -> Iterator[Trajectory]:
 
 
 def _records(path: Path) -> list[dict[str, Any]]:
+    return read_rows(path, lambda row: row)
+
+
+def read_rows(path: Path, read: Callable[[dict[str, Any]], T]) -> list[T]:
+    """Return what a function reads of each line of a file of JSON lines, which is untrusted.
+
+    Raises:
+        ConfigError: There is no such file, or it has another format.
+    """
     with _readable(path):
         require_file(path, LARGEST_LINES)
-        return read_jsonl(path)
+        return [read(row) for row in read_jsonl(path)]
 
 
 @contextmanager
@@ -96,7 +106,7 @@ def _trajectory(record: Mapping[str, Any], path: Path) -> Trajectory:
             success=int(record["success"]),
             score=_number(record.get("score")),
             fault=str(record.get("fault", "")),
-            final_observation=str(record["final_observation"]),
+            final_observation=_text(record["final_observation"]),
             final_anchor=str(record.get("final_anchor", "")),
             progress=_number(record.get("progress")),
         )
@@ -104,7 +114,7 @@ def _trajectory(record: Mapping[str, Any], path: Path) -> Trajectory:
 
 def _turn(record: Mapping[str, Any]) -> Turn:
     return Turn(
-        str(record["observation"]),
+        _text(record["observation"]),
         str(record.get("anchor", "")),
         str(record["action"]),
         reward=float(record["reward"]),
