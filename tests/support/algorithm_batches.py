@@ -83,6 +83,8 @@ VARIANTS: dict[str, tuple[str, dict[str, dict[str, object]]]] = {
     "dpo ipo of means": ("dpo", {"dpo": {"loss": "ipo", "normalisation": "trajectory", "pairs": "extremes"}}),
     "dpo lambda": ("dpo", {"dpo": {"weights": "lambda"}}),
     "dpo apo_zero": ("dpo", {"dpo": {"loss": "apo_zero"}}),
+    "dpo acceptance": ("dpo", {"dpo": {"loss": "hinge", "weights": "acceptance"}}),
+    "a_lol by token": ("a_lol", {"a_lol": {"weight": "token", "clip": 0.2, "priority": False}}),
     "dpo tdpo1": ("dpo", {"dpo": {"loss": "tdpo1"}}),
     "dpo tdpo2 of means": ("dpo", {"dpo": {"loss": "tdpo2", "normalisation": "trajectory"}}),
     "grpo_s": ("grpo_s", {"grpo_s": {"threshold": 0.0}}),
@@ -117,7 +119,7 @@ PLAIN = {
 TAUGHT = {"gkd", "opd", "sdft", "sdft without first tokens", "sdpo", "sdpo blended"}
 """Methods whose policy loss is not the advantage times a ratio: their signal is the teacher's, at the policy as it is
 now, or their policy loss has no weight."""
-PRETRAINED = {"archer", "vc_ppo"}
+PRETRAINED = {"archer", "offline", "vc_ppo"}
 CRITIC_AT_SOME_TOKENS = ("turn_ppo", "t_ppo")
 COLLECTING = {"archer", "d3s", "dapo", "grpo_s", "remax", "arpo", "seed_grpo", "spo", "vine_ppo"}
 EVERY = pytest.mark.parametrize("variant", sorted(VARIANTS))

@@ -4,8 +4,9 @@ The better of two episodes of one task is preferred, whatever the difference of 
 or of a relative: IPO (arXiv 2310.12036), the hinge of SLiC (arXiv 2305.10425), robust DPO (arXiv 2403.00409), or SimPO
 (arXiv 2405.14734) without a reference. SPPO (arXiv 2405.00675), APO (arXiv 2408.06266), NCA (arXiv 2402.05369) and BCO
 (arXiv 2404.04656) move each of the two by its own distance from the reference; TDPO (arXiv 2404.11999) subtracts how
-much further the worse one has drifted over the vocabulary; LiPO (arXiv 2402.01878) weighs the pairs of a ranked group.
-Pairs come from the policy itself in every iteration, as in online DPO.
+much further the worse one has drifted over the vocabulary; LiPO (arXiv 2402.01878) weighs the pairs of a ranked group,
+RSO (arXiv 2309.06657) those that rejection sampling accepts. Pairs come from the policy itself in every iteration, as
+in online DPO.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Shape: TypeAlias = Literal[
     "sigmoid", "robust", "hinge", "ipo", "sppo", "apo_zero", "apo_down", "nca", "bco", "tdpo1", "tdpo2"
 ]
 Pairs: TypeAlias = Literal["all", "extremes"]
-Weights: TypeAlias = Literal["equal", "lambda"]
+Weights: TypeAlias = Literal["equal", "lambda", "acceptance"]
 _ROUNDING = 1e-9
 """Part of a group's largest return by which sums of equal rewards may differ."""
 ANCHORED: tuple[Shape, ...] = ("sppo", "apo_zero", "apo_down", "nca", "bco")
@@ -58,7 +59,10 @@ class DPOConfig(OutcomeConfig):
     pairs: Pairs = "all"
     """Pairs of a group: all with different returns, or its best against its worst episodes."""
     weights: Weights = "equal"
-    """Weight of a pair: equal, or LiPO's lambda, the gain in DCG of ranking the two in the right order."""
+    """Weight of a pair: equal, LiPO's lambda, the gain in DCG of ranking the two in the right order, or RSO's
+    ``acceptance``, the probability that rejection sampling accepts both."""
+    acceptance: float = 0.5
+    """RSO accepts an episode with probability exp((return - best of its group) / this)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -70,6 +74,7 @@ class DPOConfig(OutcomeConfig):
         within("label_smoothing", self.label_smoothing, 0, 0.5)
         within("margin", self.margin, 0)
         within("drift_weight", self.drift_weight, 0)
+        within("acceptance", self.acceptance, 1e-13)
         if not isinstance(self.reference, bool):
             raise ConfigError(f"reference must be True or False, got {self.reference!r}.")
         if self.loss not in ("sigmoid", "robust") and self.label_smoothing:
@@ -232,6 +237,28 @@ def lambda_weights(likelihoods: Tensor, returns: Tensor, groups: Tensor, wins: T
     return torch.where(wins, found, 0.0) / max(len(groups[wins.any(1)].unique()), 1)
 
 
+def acceptance_weights(returns: Tensor, groups: Tensor, wins: Tensor, temperature: float) -> Tensor:
+    """Return [episodes, episodes] the probability that both of a pair are accepted, over the sum of all.
+
+    Args:
+        returns: [episodes] Return of each.
+        groups: [episodes] Group of each, from 0.
+        wins: [episodes, episodes] Whether the first is preferred to the second.
+        temperature: An episode is accepted with probability exp((return - best of its group) / temperature).
+
+    >>> returns, groups = torch.tensor([1.0, 0.0, -1.0]), torch.zeros(3, dtype=torch.long)
+    >>> acceptance_weights(returns, groups, wins_of(returns, groups, "all"), 0.5)
+    tensor([[0.0000, 0.8668, 0.1173],
+            [0.0000, 0.0000, 0.0159],
+            [0.0000, 0.0000, 0.0000]])
+    """
+    if not len(groups):
+        return torch.zeros_like(wins, dtype=returns.dtype)
+    accepted = ((returns - _extremes(returns, groups)[0]) / temperature).exp()
+    both = torch.where(wins, accepted[:, None] * accepted, 0.0)
+    return both / both.sum().clamp_min(torch.finfo(both.dtype).tiny)
+
+
 def _extremes(returns: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
     """Return [episodes] the largest and the smallest return of each one's group."""
     empty = returns.new_zeros(int(groups.max()) + 1)
@@ -298,7 +325,11 @@ class DPO(OutcomeMethod[DPOConfig]):
         likelihoods, heard = episode_likelihoods(table, config.normalisation, config.reference)
         returns, groups = table.episode_return()[heard], table.episode_group[heard]
         wins = wins_of(returns, groups, config.pairs)
-        weights = lambda_weights(likelihoods[heard], returns, groups, wins) if config.weights == "lambda" else None
+        weights = None
+        if config.weights == "lambda":
+            weights = lambda_weights(likelihoods[heard], returns, groups, wins)
+        elif config.weights == "acceptance":
+            weights = acceptance_weights(returns, groups, wins, config.acceptance)
         columns, drifts = {}, None
         if self.divergence is not None:
             drift = required(table.token_divergence, "token_divergence")

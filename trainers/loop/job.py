@@ -326,9 +326,11 @@ class _Job:
                     control.allow(trainer.seconds_total)
                 if self.watch is not None and self.ranks.is_first:
                     self.watch(trainer.model, record)
-                success, speed = record["rollout/success"], record["time/turns_per_second"]
-                note = f"success {100 * success:.0f} %, {speed:.0f} turns/s"
-                if record["rollout/context"]:
+                note = "nothing played"
+                if "rollout/success" in record:
+                    success, speed = record["rollout/success"], record["time/turns_per_second"]
+                    note = f"success {100 * success:.0f} %, {speed:.0f} turns/s"
+                if record.get("rollout/context"):
                     note += f", {100 * record['rollout/context']:.0f} % cut by long prompts"
                 if "eval/success" in record:
                     progress.console.print(

@@ -39,7 +39,12 @@ def timing_metrics(start: float, gathered: float, done: float, turns: int, secon
 
 
 def rollout_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
-    """Return metrics of an iteration's trajectories; faulted ones are counted but left out of the means."""
+    """Return metrics of an iteration's trajectories; faulted ones are counted but left out of the means.
+
+    Where nothing was played there are no means.
+    """
+    if not trajectories:
+        return {"rollout/episodes": 0.0, "rollout/faults": 0.0}
     whole = [trajectory for trajectory in trajectories if not trajectory.fault]
     turns = [turn for trajectory in whole for turn in trajectory.turns]
     count = max(len(whole), 1)

@@ -36,11 +36,12 @@ BATCH_STATISTICS = {
     **dict.fromkeys(("icepop", "mis", "ppo+icepop, all counted", "tis"), WHITENED),
     **dict.fromkeys(("kl_cov", "m2po", "rto"), WHITENED),
     **dict.fromkeys(("dpo", "dpo apo_zero", "dpo ipo of means", "dpo lambda", "trpa"), PAIRED),
-    **dict.fromkeys(("dpo tdpo1", "dpo tdpo2 of means"), PAIRED),
+    **dict.fromkeys(("dpo tdpo1", "dpo tdpo2 of means", "dpo acceptance"), PAIRED),
+    "a_lol": "episodes are drawn from the whole batch by their advantages",
     **dict.fromkeys(("aspo", "r2vpo"), WHITENED),
     **dict.fromkeys(("gpg", "lite_ppo"), "differences are scaled over the batch: that is the method"),
     **dict.fromkeys(("mmd", "ppo+mmd with both divergences"), WHITENED),
-    **dict.fromkeys(("epo", "epo released", "s_ppo", "st_ppo", "turn_is", "replay"), WHITENED),
+    **dict.fromkeys(("epo", "epo released", "s_ppo", "st_ppo", "turn_is", "replay", "offline"), WHITENED),
 }
 CHOSEN_OVER_BATCH = {
     "bnpo": "groups are weighted by a distribution over all of them",

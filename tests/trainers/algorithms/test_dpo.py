@@ -147,6 +147,19 @@ def test_lipo_weighs_pairs_by_what_their_order_gains(
     close(credit.advantages[:6:2], (-beta * 7 / 2 * expected).tolist(), 1e-6)
 
 
+def test_rso_weighs_pairs_by_how_often_rejection_sampling_accepts_both() -> None:
+    """With returns 1, 0, -1 and temperature .5 it accepts 1, .1353 and .0183 of them."""
+    played = [said(-1, 2, reward, group) for group in (0, 1) for reward in (1.0, 0.0, -1.0)]
+    table = turn_table(played)
+    table = replace(table, token_reference_logprob=table.token_logprob.clone())
+    accepted = [1.0, math.exp(-2), math.exp(-4)]
+    pairs = {(i, j): accepted[i] * accepted[j] for i in range(3) for j in range(i + 1, 3)}
+    credit = credit_of(table, loss="hinge", weights="acceptance", beta=0.05)
+    assert credit.metrics["dpo_loss"] == pytest.approx(1), "the mean over accepted pairs, all of them without margin"
+    pulls = [sum(weight * ((i == k) - (j == k)) for (i, j), weight in pairs.items()) for k in range(3)]
+    close(credit.advantages[:6:2], [6 * 0.05 * pull / (2 * sum(pairs.values())) for pull in pulls], 1e-6)
+
+
 def test_lipo_teaches_where_all_are_equally_likely_and_whatever_their_order() -> None:
     played = [said(-1, 2, reward) for reward in (1.0, 0.0, 0.0)]
     table = turn_table(played)
@@ -222,6 +235,7 @@ def test_without_a_pair_nothing_is_taught() -> None:
         ({"loss": "hinge", "label_smoothing": 0.1}, "label_smoothing is for the losses 'sigmoid' and 'robust'"),
         ({"loss": "robust", "label_smoothing": 0.5}, "label_smoothing must be below 0.5"),
         ({"loss": "ipo", "margin": 0.1}, "margin is for the losses 'sigmoid' and 'hinge'"),
+        ({"weights": "acceptance", "acceptance": 0.0}, "acceptance must be"),
         ({"loss": "tdpo2", "drift_weight": -1.0}, "drift_weight must be"),
         ({"loss": "sppo", "reference": False}, "'sppo' measures distances from a reference"),
     ],
@@ -264,3 +278,34 @@ def test_kto_counts_from_zero_where_the_reference_is_likelier_and_charges_invali
     masked = torch.ones(table.num_turns, dtype=torch.bool)
     nothing = build("kto").credit(replace(table, masked=masked))
     assert nothing.metrics["kto_loss"] == nothing.metrics["kto_desirable"] == float(nothing.advantages.sum()) == 0
+
+
+def a_lol_loss(weight: str, returns: list[float], sums: torch.Tensor, ratio: torch.Tensor) -> torch.Tensor:
+    """Mean of the advantage times the clamped ratio times minus the log-likelihood, episodes drawn by advantage."""
+    better = (torch.tensor(returns, dtype=torch.float64) - sum(returns) / len(returns)).clamp_min(0)
+    drawn = better / better.sum()
+    return -(drawn * better * (ratio if weight != "none" else 1.0) * sums).sum()
+
+
+@pytest.mark.parametrize("weight", ["episode", "token", "none"])
+def test_a_lol_imitates_what_is_better_than_its_group(weight: str) -> None:
+    """In one group the mean return is the expected one; a token's ratio is constant over an episode here."""
+    returns = [1.0, 0.5, 0.0, -0.5]
+    table = turn_table([said(-4.0 - k, 4, reward) for k, reward in enumerate(returns)])
+    gaps = torch.tensor([0.3, -0.4, 2.0, 0.0], dtype=torch.float64)
+    reference = table.token_logprob - gaps.repeat_interleave(4) / 4
+    table = replace(table, token_reference_logprob=reference)
+    free = table.token_logprob.double().requires_grad_()
+    ratio = (gaps / (4 if weight == "token" else 1)).exp().clamp(0.8, 1.2)
+    credit = build("a_lol", {"a_lol": {"weight": weight, "clip": 0.2}}).credit(table)
+    loss = a_lol_loss(weight, returns, table.token_sum(free), ratio)
+    gradient_close(table, credit, "trajectory_sum", loss, free)
+    assert credit.metrics["a_lol_better"] == 0.5
+
+
+def test_a_lol_teaches_nothing_where_all_are_equal_and_charges_invalid_actions() -> None:
+    table = turn_table([said(-4.0, 4, 1.0), said(-8.0, 4, 1.0)])
+    table = replace(table, token_reference_logprob=table.token_logprob.clone())
+    table.is_valid[0] = False
+    credit = build("a_lol", {"a_lol": {"invalid_penalty": 0.5}}).credit(table)
+    close(credit.advantages, [-0.5] * 2 + [0.0] * 6, 1e-9)

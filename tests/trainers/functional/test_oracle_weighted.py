@@ -13,6 +13,7 @@ from test_oracle_newer import compare, inputs_of, outcomes
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.trainers import functional as F
 from turngym.trainers.algorithms import build
+from turngym.trainers.algorithms.a_lol import clamped_ratios
 from turngym.trainers.algorithms.aspo import ASPO
 from turngym.trainers.algorithms.base.clipped import PolicyMethod
 from turngym.trainers.algorithms.dmpo import matching_slopes
@@ -62,6 +63,16 @@ def test_otb(vector: Vector) -> None:
     weights = vector.real(vector["rollout_is_weights"] or torch.ones(mask.shape).tolist())[mask]
     table = replace(table, token_squares=weights**2 * (1 - 2 * chances + squares) - 1 + 2 * chances)
     check_credit(vector, table, "otb", singleton="raw")
+
+
+@every("a_lol_loss")
+def test_a_lol(vector: Vector) -> None:
+    """The expected return is a value there; the loss is the mean of the weight times minus the log-likelihood."""
+    nll, reference = vector.real(vector["nll"]), vector.real(vector["ref_nll"])
+    better = (vector.real(vector["rewards"]) - vector.real(vector["values"])).clamp_min(0)
+    slopes = better * clamped_ratios(reference - nll, vector.settings["clip"]) / len(nll)
+    vector.close((slopes * nll).sum(), vector["loss"])
+    vector.close(slopes, vector["grad"])
 
 
 @every("tdpo_loss")

@@ -15,6 +15,7 @@ from turngym.agents.trajectory import Branch, EpisodeSpec, Trajectory, Turn
 from turngym.agents.trajectory_json import trajectory_from_json, trajectory_to_json
 from turngym.errors import ConfigError
 from turngym.trainers.algorithms import build
+from turngym.trainers.algorithms.offline import Offline
 from turngym.trainers.algorithms.replay import Replay
 from turngym.trainers.core.turn_table import turn_table
 from turngym.trainers.engine.learner import Learner, UpdateConfig
@@ -32,7 +33,7 @@ def replay(**options: Any) -> Replay:
     return algorithm
 
 
-def iteration(algorithm: Replay, number: int, fresh: list[Trajectory]) -> list[Trajectory]:
+def iteration(algorithm: Replay | Offline, number: int, fresh: list[Trajectory]) -> list[Trajectory]:
     """One whole iteration, as the trainer runs it."""
     algorithm.begin_iteration(number, 10)
     found = algorithm.collect(lambda: fresh)
@@ -193,3 +194,27 @@ def test_a_sampler_that_is_held_back_makes_known_stale_samples(tmp_path: Path) -
     drift = [record["policy/kl_sampler"] for record in found]
     assert drift[1] > 1e-9 and drift[2] > 1e-9
     assert "policy/entropy_sampled" in found[0] and "policy/entropy_sampled" not in found[1]
+
+
+def test_offline_training_records_first_and_then_plays_nothing_more(tmp_path: Path) -> None:
+    config = replace(TINY, iterations=5, algorithm="rloo+offline", algorithm_options={"offline": {"rollouts": 2}})
+    found = records(config, tmp_path / "run")
+    assert [record["rollout/episodes"] for record in found] == [4, 4, 0, 0, 0]
+    assert ["rollout/success" in record for record in found] == [True, True, False, False, False]
+    assert [record["policy/staleness_max"] for record in found] == [0, 0, 2, 2, 4], "episodes of iteration 0, 1, 0"
+    assert [record["credit/offline_passes"] for record in found] == [0, 0, 0, 0.5, 1]
+    assert found[-1]["turns_total"] == found[1]["turns_total"]
+    assert found[1]["policy/kl_sampler"] < 1e-9, "the policy stays as it is while it is recorded"
+
+
+def test_recorded_episodes_survive_a_checkpoint() -> None:
+    algorithm, again = (build("dr_grpo+offline", {"offline": {"rollouts": 2}}) for _ in range(2))
+    assert isinstance(algorithm, Offline) and isinstance(again, Offline)
+    for number, fresh in enumerate((MIXED, FAILED)):
+        assert not algorithm.trains_policy(number)
+        assert iteration(algorithm, number, fresh) == fresh
+    again.load_state(json.loads(json.dumps(algorithm.state())))
+    for number, expected in ((2, MIXED), (3, FAILED), (4, MIXED)):
+        for each in (algorithm, again):
+            assert each.trains_policy(number)
+            assert iteration(each, number, []) == expected

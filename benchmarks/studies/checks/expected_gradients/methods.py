@@ -106,6 +106,13 @@ _CORRECTION = "For a sampler that differs from the trainer, see [samplers](READM
 _FIRST = "At the first update of a batch all ratios are 1, and nothing is masked or weighted."
 
 CASES: dict[str, Case] = {
+    "a_lol": Case(
+        "biased",
+        (
+            Step("likely episodes weigh more than under the reference", {"weight": "none"}),
+            Step("episodes no better than their group are left out, and others weigh more", rules=("is_binary",)),
+        ),
+    ),
     "a3po": Case("biased", OUTCOME),
     "archer": Case(
         "biased",
@@ -266,6 +273,7 @@ CASES: dict[str, Case] = {
         "biased",
         (Step("returns count as right or wrong, and groups are weighted by their rates", rules=("is_binary",)),),
     ),
+    "offline": Case("unbiased", base="rloo", note="Measured on episodes of the policy itself, as in the first pass."),
     "opd": Case("biased", (LENGTH, _OWN_STATES), objective=_TO_TEACHER),
     "opd_advantage": Case(
         "biased",
