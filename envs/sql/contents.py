@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
-from turngym.envs.sql.domains import EVENT, PERSON, PLACE, THING
+import numpy as np
+import numpy.typing as npt
+
+from turngym.envs.sql.domains import EVENT, PERSON, PLACE, ROLES, THING
 from turngym.envs.sql.schema import Row, Schema
-from turngym.envs.website.draw import Dice
+from turngym.envs.website.draw import BLOCK
 from turngym.seeding import stream
 
 Named: TypeAlias = Mapping[str, tuple[str, ...]]
 """Key of a column -> texts that a request names: these are frequent."""
 Rows: TypeAlias = Mapping[str, Sequence[Row]]
 """Role -> rows in the order of the table's columns."""
+Columns: TypeAlias = Mapping[str, list[Sequence[Any]]]
+"""Role -> columns in the order of ``COLUMNS``, after the id."""
+Share: TypeAlias = Callable[[], float]
+"""Returns the next of a stream of numbers from 0 up to, but not including, 1."""
 PLAIN, ON_BOUNDS, MISSED = "plain", "on bounds", "missed"
 """Forms of contents: as drawn, with rows on the bounds that a request names, and without rows that it is about."""
 PATTERNS = 1024
@@ -44,6 +51,12 @@ _ON_BOUND = 0.5
 _RATED, _SCORED, _AT_HOME, _REPEATED, _LEGACY_RIGHT = 0.7, 0.75, 0.85, 0.15, 0.5
 _FREQUENT = (0, 0, 0, 0, 1, 1, 2, 2, 3, 4)
 """Places among the texts of a column, as often as they occur."""
+_DAYS = [
+    [[f"{year}-{month:02}-{day:02}" for day in range(1, 29)] for month in range(1, 13)]
+    for year in range(FIRST_YEAR, LAST_YEAR + 1)
+]
+_PATTERN_BLOCKS, _BOUND_BLOCKS = 11, 7
+"""Blocks of numbers that are enough for the largest pattern, and for six bounds on each of 36 rows."""
 
 
 class Bound(NamedTuple):
@@ -70,48 +83,41 @@ def rows_of(schema: Schema, pattern: int, named: Named, bounds: Sequence[Bound] 
         bounds: Bounds that it names.
         form: ``PLAIN``, ``ON_BOUNDS`` or ``MISSED``.
     """
-    places, persons, things, events = _pattern(pattern)
+    drawn = _pattern(pattern)
     domain = schema.domain
-    names = _named_first(PLACES[pattern % 7 :], named.get("place", ()))
+    places = _named_first(PLACES[pattern % 7 :], named.get("place", ()))
     order = _named_first if form != MISSED else _without
     levels, kinds = (order(getattr(domain, f"{key}s"), named.get(key, ())) for key in ("level", "kind"))
     statuses = order(domain.statuses, named.get("status", ()))
-    drawn: Rows = {
-        PLACE: [(number, names[name], region) for number, name, region in places],
-        PERSON: [
-            (number, name, home, day, levels[level % len(levels)], score, None if legacy is None else names[legacy])
-            for number, name, home, day, level, score, legacy in persons
-        ],
-        THING: [
-            (number, title, kinds[kind % len(kinds)], price, stock) for number, title, kind, price, stock in things
-        ],
-        EVENT: [
-            (*first, statuses[status % len(statuses)], rating, statuses[legacy % len(statuses)])
-            for first, status, rating, legacy in events
-        ],
-    }
-    if form != PLAIN:
-        drawn = _missed(drawn, bounds) if form == MISSED else _on_bounds(drawn, bounds, pattern)
-    return {role: list(map(schema.orders[role], rows)) for role, rows in drawn.items()}
+    columns = {role: list(found) for role, found in drawn.items()}
+    for role, place, texts in (
+        *((PLACE, 1, places), (PERSON, 4, levels), (PERSON, 6, places)),
+        *((THING, 2, kinds), (EVENT, 5, statuses), (EVENT, 7, statuses)),
+    ):
+        count = len(texts)
+        columns[role][place] = [None if each is None else texts[each % count] for each in columns[role][place]]
+    if form == MISSED:
+        _miss(columns, bounds)
+    elif form == ON_BOUNDS:
+        _put_on_bounds(columns, bounds, pattern)
+    return {role: list(zip(*schema.orders[role](columns[role]), strict=True)) for role in ROLES}
 
 
-def _missed(drawn: Rows, bounds: Sequence[Bound]) -> Rows:
-    """Return rows that all miss each bound."""
-    found = dict(drawn)
+def _miss(columns: Columns, bounds: Sequence[Bound]) -> None:
+    """Let all rows miss each bound."""
     for bound in bounds:
         role, place = _NUMBERED[bound.key]
-        found[role] = [(*row[:place], bound.missed, *row[place + 1 :]) for row in found[role]]
-    return found
+        columns[role][place] = [bound.missed] * len(columns[role][place])
 
 
-def _on_bounds(drawn: Rows, bounds: Sequence[Bound], pattern: int) -> Rows:
-    """Return rows of which every other one is on each bound."""
-    found, dice = dict(drawn), Dice(stream("sql bounds", pattern))
+def _put_on_bounds(columns: Columns, bounds: Sequence[Bound], pattern: int) -> None:
+    """Put about every other row on each bound."""
+    share = _shares_for_bounds(pattern).tolist().pop
     for role, place, near in [(*_NUMBERED[bound.key], bound.near) for bound in bounds if bound.near]:
-        rows = found[role]
-        moved = ((*row[:place], dice.one(near), *row[place + 1 :]) if dice.share() < _ON_BOUND else row for row in rows)
-        found[role] = list(moved)
-    return found
+        count = len(near)
+        columns[role][place] = [
+            near[int(share() * count)] if share() < _ON_BOUND else each for each in columns[role][place]
+        ]
 
 
 def _without(options: Sequence[str], named: Sequence[str]) -> list[str]:
@@ -122,48 +128,72 @@ def _named_first(options: Sequence[str], named: Sequence[str]) -> list[str]:
     return list(dict.fromkeys([*named, *options]))
 
 
-def _day(dice: Dice) -> str:
-    return f"{dice.whole(FIRST_YEAR, LAST_YEAR)}-{dice.whole(1, 12):02}-{dice.whole(1, 28):02}"
+def _shares(name: str, pattern: int, blocks: int) -> npt.NDArray[np.float64]:
+    """Return numbers of a stream as :class:`Dice` gives them, the first one last."""
+    drawn: npt.NDArray[np.float64] = stream(name, pattern).random((blocks, BLOCK))
+    return drawn[::-1].ravel()
 
 
 @lru_cache(maxsize=PATTERNS)
-def _pattern(number: int) -> tuple[list[Any], ...]:
-    """Return rows with places among texts instead of the texts of a domain."""
-    dice = Dice(stream("sql pattern", number))
-    start = dice.whole(1, 30)
-    places = [(start + place, place, dice.one(REGIONS)) for place in range(dice.whole(4, 6))]
-    persons, things = _persons(dice, places), _things(dice)
-    return places, persons, things, _events(dice, persons, things)
+def _shares_for_bounds(pattern: int) -> npt.NDArray[np.float64]:
+    return _shares("sql bounds", pattern, _BOUND_BLOCKS)
 
 
-def _persons(dice: Dice, places: Sequence[Any]) -> list[Any]:
-    found, start = [], dice.whole(1, 60)
-    for number in range(start, start + dice.whole(9, 13)):
-        home = dice.one(_FREQUENT) % len(places) if dice.share() < _AT_HOME else None
-        copied = home if dice.share() < _LEGACY_RIGHT else dice.whole(0, len(places) - 1)
-        score = dice.whole(0, 60) if dice.share() < _SCORED else None
-        place = None if home is None else places[home][0]
-        found.append((number, dice.one(PEOPLE), place, _day(dice), dice.one(_FREQUENT), score, copied))
+@lru_cache(maxsize=PATTERNS)
+def _pattern(number: int) -> Mapping[str, Sequence[Sequence[Any]]]:
+    """Return columns by role, with places among texts instead of the texts of a domain."""
+    share = _shares("sql pattern", number, _PATTERN_BLOCKS).tolist().pop
+    start = _whole(share, 1, 30)
+    places = [(start + place, place, REGIONS[int(share() * len(REGIONS))]) for place in range(_whole(share, 4, 6))]
+    persons, things = _persons(share, [each[0] for each in places]), _things(share)
+    rows = {PLACE: places, PERSON: persons, THING: things, EVENT: _events(share, persons, things)}
+    return {role: list(zip(*found, strict=True)) for role, found in rows.items()}
+
+
+def _whole(share: Share, low: int, high: int) -> int:
+    return low + int(share() * (high - low + 1))
+
+
+def _frequent(share: Share) -> int:
+    return _FREQUENT[int(share() * len(_FREQUENT))]
+
+
+def _day(share: Share) -> str:
+    return _DAYS[int(share() * len(_DAYS))][int(share() * 12)][int(share() * 28)]
+
+
+def _persons(share: Share, places: Sequence[int]) -> list[Row]:
+    found, start = list[Row](), _whole(share, 1, 60)
+    for number in range(start, start + _whole(share, 9, 13)):
+        home = _frequent(share) % len(places) if share() < _AT_HOME else None
+        copied = home if share() < _LEGACY_RIGHT else _whole(share, 0, len(places) - 1)
+        score = _whole(share, 0, 60) if share() < _SCORED else None
+        place = None if home is None else places[home]
+        name = PEOPLE[int(share() * len(PEOPLE))]
+        found.append((number, name, place, _day(share), _frequent(share), score, copied))
     return found
 
 
-def _things(dice: Dice) -> list[Any]:
-    start = dice.whole(1, 60)
+def _things(share: Share) -> list[Row]:
+    start = _whole(share, 1, 60)
     return [
-        (number, dice.one(TITLES), dice.one(_FREQUENT), 10 * dice.whole(10, 200), dice.whole(0, 40))
-        for number in range(start, start + dice.whole(8, 12))
+        (
+            *(number, TITLES[int(share() * len(TITLES))], _frequent(share)),
+            *(10 * _whole(share, 10, 200), _whole(share, 0, 40)),
+        )
+        for number in range(start, start + _whole(share, 8, 12))
     ]
 
 
-def _events(dice: Dice, persons: Sequence[Any], things: Sequence[Any]) -> list[Any]:
+def _events(share: Share, persons: Sequence[Row], things: Sequence[Row]) -> list[Row]:
     """Return events of most persons and things, some twice on a day."""
-    people, goods = persons[dice.whole(0, 1) : -dice.whole(1, 2)], things[dice.whole(0, 1) : -dice.whole(1, 2)]
-    found, start = list[Any](), dice.whole(1, 90)
-    for number in range(start, start + dice.whole(26, 36)):
-        person, thing, day = dice.one(people)[0], dice.one(goods)[0], _day(dice)
-        if found and dice.share() < _REPEATED:
-            person, thing, day = dice.one(found)[0][1:4]
-        status, rating = dice.one(_FREQUENT), dice.whole(1, 5) if dice.share() < _RATED else None
-        legacy = status if dice.share() < _LEGACY_RIGHT else dice.one(_FREQUENT)
-        found.append(((number, person, thing, day, dice.whole(1, 12)), status, rating, legacy))
+    people, goods = ([row[0] for row in rows[int(share() * 2) : -1 - int(share() * 2)]] for rows in (persons, things))
+    found, start = list[Row](), _whole(share, 1, 90)
+    for number in range(start, start + _whole(share, 26, 36)):
+        person, thing, day = people[int(share() * len(people))], goods[int(share() * len(goods))], _day(share)
+        if found and share() < _REPEATED:
+            person, thing, day = found[int(share() * len(found))][1:4]
+        status, rating = _frequent(share), 1 + int(share() * 5) if share() < _RATED else None
+        legacy = status if share() < _LEGACY_RIGHT else _frequent(share)
+        found.append((number, person, thing, day, 1 + int(share() * 12), status, rating, legacy))
     return found

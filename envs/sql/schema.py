@@ -140,9 +140,9 @@ class Schema:
         }
 
     @cached_property
-    def orders(self) -> Mapping[str, Callable[[Row], Row]]:
-        """Role -> puts a row with keys in the order of ``COLUMNS`` in the order of the table."""
-        found = dict[str, Callable[[Row], Row]]()
+    def orders(self) -> Mapping[str, Callable[[Sequence[Any]], Row]]:
+        """Role -> puts a row or columns in the order of ``COLUMNS`` in the order of the table."""
+        found = dict[str, Callable[[Sequence[Any]], Row]]()
         for role in ROLES:
             places = {key: place for place, key in enumerate(["id", *_BY_KEY[role]])}
             found[role] = itemgetter(*(places[key] for key in self.columns[role]))

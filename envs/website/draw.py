@@ -13,7 +13,8 @@ from turngym.envs.website.store import Schema, World
 OneT = TypeVar("OneT")
 Record: TypeAlias = Mapping[str, Any]
 """Column -> cell of one row."""
-_NUMBERS = 64
+BLOCK = 64
+"""Numbers that are drawn together, and then taken from the last to the first."""
 
 
 class NoGoal(Exception):
@@ -34,7 +35,7 @@ class Dice:
     def share(self) -> float:
         """Return a number from 0 up to, but not including, 1."""
         if not self._numbers:
-            self._numbers = self._generator.random(_NUMBERS).tolist()
+            self._numbers = self._generator.random(BLOCK).tolist()
         return self._numbers.pop()
 
     def whole(self, low: int, high: int) -> int:
