@@ -20,9 +20,9 @@ from typing import Any, NamedTuple, TypeAlias
 from turngym.envs.parsing.calls import cut, harmless
 from turngym.envs.sql.contents import Rows
 from turngym.envs.sql.dates import DATES, DateError
-from turngym.envs.sql.domains import ROLES
+from turngym.envs.sql.domains import DOMAINS, ROLES
 from turngym.envs.sql.expansion import is_too_large
-from turngym.envs.sql.schema import Row, Schema
+from turngym.envs.sql.schema import VARIANTS, Row, Schema
 
 LONGEST_STATEMENT = 4000
 MOST_ROWS = 2000
@@ -93,6 +93,7 @@ class Database:
         self._mode, self._refused, self._left, self._is_write = "own", "", 0, False
         self._rows: Rows = {}
         self._numbers = itertools.count()
+        self._written = set[str]()
         self._link = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False, cached_statements=_KEPT)
         for pragma in ("temp_store = 2", f"max_page_count = {_PAGES}", "foreign_keys = 1"):
             self._link.execute(f"PRAGMA {pragma}")
@@ -128,25 +129,41 @@ class Database:
         else:  # SQLite itself has undone everything
             self.fill(self._rows)
 
-    def content(self) -> Content:
-        """Return all rows."""
+    @property
+    def start(self) -> Content:
+        """All rows as the database was filled with them."""
+        return self._rows
+
+    def content(self, roles: Sequence[str] = ROLES) -> Content:
+        """Return all rows, or those of some roles."""
         self._own()
         tables = self.schema.tables
-        return {role: self._link.execute(f"SELECT * FROM {tables[role]} ORDER BY id").fetchall() for role in ROLES}
+        return {role: self._link.execute(f"SELECT * FROM {tables[role]} ORDER BY id").fetchall() for role in roles}
 
-    def solve(self, solution: str) -> Ran:
-        """Run the statement of a task that is right, without limits."""
+    def new_number(self) -> int:
+        """Return a number for statements that are prepared together; see :meth:`run` and :meth:`written`."""
+        self._written.clear()
+        return next(self._numbers)
+
+    def written(self) -> list[str]:
+        """Return the roles of the tables that statements prepared since the last new number write to."""
+        return [role for role in ROLES if self.schema.tables[role] in self._written]
+
+    def solve(self, solution: str, number: int | None = None) -> Ran:
+        """Run the statement of a task that is right, without limits; with a number as in :meth:`run`."""
         self._own()
         before = self._link.total_changes
-        rows = self._link.execute(solution).fetchall()
+        rows = self._link.execute(solution if number is None else f"/*{number}*/{solution}").fetchall()
         return Ran(rows=rows, changed=self._link.total_changes - before)
 
-    def run(self, statement: str, may_write: bool) -> Ran:
+    def run(self, statement: str, may_write: bool, number: int | None = None) -> Ran:
         """Run one statement of a model; any text at all.
 
         Args:
             statement: The statement.
             may_write: Whether it may change rows.
+            number: A number of :meth:`new_number`, with which an equal statement is prepared only once; only for
+                statements without a problem so far.
         """
         text = statement.encode("utf8", "replace").decode().strip()
         if problem := problem_with(text):
@@ -156,7 +173,8 @@ class Database:
             self._link.execute("SAVEPOINT statement")
         self._mode, self._refused, self._left, self._is_write = "write" if may_write else "read", "", _TICKS, False
         try:
-            found = self._fetched(f"/*{next(self._numbers)}*/{text}")  # equal texts are prepared, and asked about, once
+            place = self.new_number() if number is None else number
+            found = self._fetched(f"/*{place}*/{text}")  # equal texts are prepared, and asked about, once
         except (sqlite3.Error, sqlite3.Warning, OverflowError) as error:
             found = Ran(problem=self._told(error))
         except MemoryError:  # SQLite gives this for too many instructions, too
@@ -211,6 +229,8 @@ class Database:
         return harmless(cut(str(error), _LONGEST_ERROR))
 
     def _allowed(self, action: int, one: str | None, two: str | None, database: str | None, inner: str | None) -> int:
+        if action in _WRITES and one:
+            self._written.add(one)
         if self._mode == "own" or (action == sqlite3.SQLITE_READ and one in self._tables and not self._refused):
             return sqlite3.SQLITE_OK
         if not self._refused:
@@ -236,8 +256,9 @@ class Database:
 
 
 _IDLE: dict[tuple[int, int, int], Database] = {}
-_MOST_IDLE = 256
-"""Databases that are kept for their next use: making one takes longer than filling it twice."""
+_MOST_IDLE = len(DOMAINS) * VARIANTS
+"""Databases that are kept for their next use, as many as a level has schemas: making one takes longer than filling it
+twice."""
 
 
 def borrow(schema: Schema) -> Database:

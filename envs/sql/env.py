@@ -110,7 +110,7 @@ class Sql(TextEnv[str]):
         kind = "Make this change" if task.is_update else "Answer this question"
         self._opening = f"{kind}: {task.request}"
         self._is_clear, self._done = not task.term, 0.0
-        self._goal: list[Row] | tuple[Content, Content] | None = None
+        self._goal: list[Row] | Content | None = None
 
     @staticmethod
     def _database(known: Database | None, schema: Schema) -> Database:
@@ -185,6 +185,8 @@ class Sql(TextEnv[str]):
 
     def _ran(self, statement: str) -> str:
         task = self._task
+        if task.is_update and self._is_clear:
+            self._find_goal()  # as long as there is no change to undo for it
         ran = self._database_seen.run(statement, may_write=task.is_update)
         if ran.is_undone:
             self._changes.clear()
@@ -211,20 +213,23 @@ class Sql(TextEnv[str]):
             self._goal = list(self._database_seen.solve(self._solution).rows)
         return self._goal
 
-    def _measure_changes(self) -> None:
-        if not self._is_clear:
-            return
-        database = self._database_seen
-        if not isinstance(self._goal, tuple):
-            changes = list(self._changes)
-            database.undo()
-            start = database.content()
+    def _find_goal(self) -> Content:
+        """Return the content that the solution gives, and leave the changes as they are."""
+        if not isinstance(self._goal, dict):
+            database, changes = self._database_seen, list(self._changes)
+            if changes:
+                database.undo()
             database.solve(self._solution)
-            self._goal = start, database.content()
+            self._goal = database.content()
             database.undo()
             for each in changes:
                 database.run(each, may_write=True)
-        self._done = share_of_changes(*self._goal, database.content())
+        return self._goal
+
+    def _measure_changes(self) -> None:
+        if self._is_clear:
+            database = self._database_seen
+            self._done = share_of_changes(database.start, self._find_goal(), database.content())
 
     @property
     def _solution(self) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from turngym.envs.sql.contents import Rows
+from turngym.envs.sql.domains import ROLES
 from turngym.envs.sql.engine import Content, Database
 from turngym.envs.sql.schema import Row
 
@@ -31,9 +32,9 @@ def is_right_answer(base: Database, contents: Iterator[Rows], solution: str, ans
         answer: The query to judge.
         is_ordered: Whether the order of the rows counts.
     """
-    seen = list[Sequence[Row]]()
+    seen, number = list[Sequence[Row]](), base.new_number()
     for _ in _filled(base, contents):
-        wanted, found = base.solve(solution), base.run(answer, may_write=False)
+        wanted, found = base.solve(solution), base.run(answer, may_write=False, number=number)
         if found.problem or not same_rows(wanted.rows, found.rows, is_ordered):
             return False
         seen.append(wanted.rows)
@@ -53,14 +54,17 @@ def is_right_update(base: Database, contents: Iterator[Rows], solution: str, sta
         solution: The right statement.
         statements: The statements to judge.
     """
-    changed = 0
-    for number in _filled(base, contents):
-        changed += base.solve(solution).changed
-        wanted = base.content()
+    changed, number, roles = 0, base.new_number(), list(ROLES)
+    for place in _filled(base, contents):
+        changed += base.solve(solution, number).changed
+        wanted = base.content(roles)
         base.undo()
-        if any(base.run(each, may_write=True).problem for each in statements) or base.content() != wanted:
+        if any(base.run(each, may_write=True, number=number).problem for each in statements):
             return False
-        if number >= HIDDEN[base.schema.key[2]] and changed:
+        if base.content(roles) != wanted:
+            return False
+        roles = base.written()
+        if place >= HIDDEN[base.schema.key[2]] and changed:
             return True
     return False
 
@@ -126,6 +130,8 @@ def share_of_changes(start: Content, wanted: Content, now: Content) -> float:
     """
     held, count = 0, 0
     for role, rows in start.items():
+        if rows == wanted[role] == now[role]:
+            continue
         before, goal, state = ({row[0]: row for row in each} for each in (rows, wanted[role], now[role]))
         for number in before.keys() | goal.keys() | state.keys():
             old, new, found = before.get(number), goal.get(number), state.get(number)

@@ -12,6 +12,7 @@ import pytest
 from turngym.envs.sql.contents import rows_of
 from turngym.envs.sql.engine import FUNCTIONS, MOST_ROWS, Database
 from turngym.envs.sql.expansion import is_too_large
+from turngym.envs.sql.judge import is_right_update
 from turngym.envs.sql.schema import schema_of
 
 
@@ -175,6 +176,17 @@ def test_selects_inside_selects_need_no_deep_stack() -> None:
     assert below(sys.getrecursionlimit() // 2)
 
 
+@pytest.mark.parametrize(
+    "start", ["* FROM (SELECT ", "* FROM t WHERE x IN (VALUES ", "WITH a AS (", "DELETE FROM t, ("]
+)
+def test_short_statements_with_one_select_are_small_however_they_are_read(start: str) -> None:
+    stars = 360 - len(start)
+    for inner in range(0, stars, 10):
+        statement = "*" * (stars - inner) + start + "*" * inner
+        assert not is_too_large(statement)
+        assert not is_too_large(statement + " " * 360), "read as a long one"
+
+
 def test_statements_that_sqlite_finds_too_large_are_refused(database: Database) -> None:
     """SQLite calls too many instructions a lack of memory."""
     calls = ", ".join(f"coalesce({', '.join('x' * 16)})" for _ in range(17))
@@ -212,6 +224,17 @@ def test_questions_change_nothing(database: Database) -> None:
     for statement in (f"DELETE FROM {T}", f"INSERT INTO {T} SELECT * FROM {T}", f"DELETE FROM {T} RETURNING id"):
         assert "nothing may be changed" in database.run(statement, may_write=False).problem
     assert database.content() == before
+
+
+def test_a_change_of_another_table_in_a_hidden_database_is_found(database: Database) -> None:
+    tables, region = database.schema.tables, database.schema.columns["place"]["region"]
+    contents = [rows_of(database.schema, pattern, {}) for pattern in range(600, 610)]
+    shown, hidden = ({row[0] for row in rows["place"]} for rows in (database.start, contents[3]))
+    number, solution = min(hidden - shown), f"DELETE FROM {tables['event']} WHERE id % 2"
+    for other, is_right in ((0, True), (number, False)):
+        change = f"UPDATE {tables['place']} SET {region} = 'none' WHERE id = {other}"
+        assert is_right_update(database, iter(contents), solution, [solution, change]) == is_right
+        database.fill(rows_of(database.schema, 0, {}))
 
 
 def test_failed_statements_leave_nothing_behind(database: Database) -> None:
