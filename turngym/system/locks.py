@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import weakref
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -168,6 +169,29 @@ class FolderLock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.release()
+
+
+@contextlib.contextmanager
+def file_lock(path: Path) -> Iterator[None]:
+    """Wait until no other process holds the lock of a file, and hold it; for short updates of shared files.
+
+    The lock is that of the system on an empty file next to it, so a killed process leaves none behind. Without such
+    locks, as on Windows, nothing is locked.
+
+    Args:
+        path: The file, whose folder is there; it may be replaced meanwhile.
+
+    Raises:
+        OSError: The folder cannot be written.
+    """
+    descriptor = os.open(path.with_name(f".{path.name}{LOCK_FILE}"), _FLAGS, 0o666)
+    try:
+        if fcntl is not None:
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 _HELD: weakref.WeakSet[FolderLock] = weakref.WeakSet()

@@ -141,6 +141,7 @@ def test_a_replay_shows_what_was_recorded(tmp_path: Path) -> None:
         ({"options": {"word_list": "/etc/passwd"}}, "no option 'word_list'"),
         ({"wrappers": ['tools:tools=["os:getcwd"]']}, "not declared safe"),
         ({"wrappers": ["recipe_progress:path=/etc/passwd"]}, "not one that a file may ask for"),
+        ({"wrappers": ["caption_reward:labeller=os:system"]}, "not one that a file may ask for"),
         ({"env": "turngym/OpenEnv-v0", "options": {"url": "http://127.0.0.1:1"}}, "not declared safe"),
         ({"env": "turngym/Jericho-v0", "options": {"story": "story.z5"}}, "not declared safe"),
         ({"env": "turngym/CodeRepair-v0", "options": {"sandbox": "docker"}}, "not one that a file may ask for"),

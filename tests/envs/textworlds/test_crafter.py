@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 from damaged_snapshots import try_one
 
+from turngym.agents.intervals import cluster_bootstrap
 from turngym.envs.check import check
 from turngym.envs.textworlds.crafter import world
 from turngym.envs.textworlds.crafter.env import Crafter
 from turngym.envs.textworlds.crafter.view import HIGH, WIDE, name_of, place
 from turngym.errors import ConfigError, SnapshotUnsupported
+from turngym.wrappers.rewards.caption_reward import CaptionReward
 
 pytestmark = pytest.mark.integration
 crafter = pytest.importorskip("crafter", reason="it is in .venvs/games only: run make test-integration")
@@ -153,3 +155,28 @@ def test_a_snapshot_without_its_last_action_is_refused_though_its_text_is_the_sa
 def test_it_keeps_every_promise() -> None:
     options = {"area": 16, "goal": 2, "max_turns": 40}
     assert not check("turngym/Crafter-v0", options=options, episodes=1, in_process=True).findings
+
+
+def test_labelled_inventories_reward_the_script_more_than_random_play() -> None:
+    words = ("wood", "stone", "pickaxe", "sapling")
+
+    def label(captions: list[str]) -> list[float]:
+        return [sum(word in caption for word in words) / len(words) for caption in captions]
+
+    sums: dict[str, list[float]] = {"random": [], "expert": []}
+    for player, found in sums.items():
+        inner = Crafter(area=AREA, goal=12, max_turns=80)
+        env = CaptionReward(inner, labeller=label, pattern="^You have: (.*)", power=None, wait=True)
+        for seed in range(6):
+            dice = random.Random(seed)
+            env.reset(seed=seed)
+            while env.turn < 40:
+                action = env.expert_action() if player == "expert" else dice.choice(inner.legal_actions())
+                if any(env.step(action)[2:4]):
+                    break
+            saved = env.snapshot()
+            env.restore(saved)
+            assert env.snapshot() == saved
+            found.append(env.state["sum"])
+    interval = {player: cluster_bootstrap(found, range(6)) for player, found in sums.items()}
+    assert interval["expert"].low > interval["random"].high
