@@ -23,7 +23,7 @@ PLACEHOLDERS = {"path/to/file.py"}
 
 
 def test_it_says_how_to_add_each_thing_in_few_lines() -> None:
-    parts = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL))
+    parts = dict(re.findall(r"^### (.+?)\n(.*?)(?=^##|\Z)", TEXT, re.MULTILINE | re.DOTALL))
     kinds = ["environment", "wrapper", "agent", "style", "verifier", "algorithm", "reward", "suite", "plug-in"]
     for kind in kinds:
         (lines,) = [body.strip().splitlines() for title, body in parts.items() if kind in title]
