@@ -7,7 +7,9 @@ states repeat and the vocabulary is small. The result equals that of sampling ea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -61,6 +63,23 @@ class Memo:
         return len(self._rows)
 
 
+@dataclass(frozen=True)
+class Blend:
+    """A second network whose distributions are mixed in, see :mod:`turngym.agents.models.mixture`.
+
+    Args:
+        network: The network; may be the first one in another state.
+        weight: Exponent of its probabilities; those of the first network get the rest.
+        memo: Distributions known from earlier calls.
+        ready: Returns the context in which it computes.
+    """
+
+    network: PreTrainedModel
+    weight: float
+    memo: Memo
+    ready: Callable[[], AbstractContextManager[object]] = nullcontext
+
+
 def generate(
     model: PreTrainedModel,
     prompts: Sequence[Sequence[int]],
@@ -70,6 +89,7 @@ def generate(
     max_rows: int = 512,
     memo: Memo | None = None,
     counts: CacheCounts | None = None,
+    blend: Blend | None = None,
 ) -> list[Completion]:
     """Sample one completion for each prompt.
 
@@ -82,9 +102,12 @@ def generate(
         max_rows: Completions that are sampled together.
         memo: Distributions known from earlier calls with the same weights; new ones are added.
         counts: Counter of prompt tokens.
+        blend: Second network to mix in.
     """
     memo = Memo(0) if memo is None else memo  # an empty memo is falsy
     memo.prepare(model, sampling.temperature)
+    if blend is not None:
+        blend.memo.prepare(blend.network, sampling.temperature)
     order = sorted(range(len(prompts)), key=lambda i: (len(prompts[i]), tuple(prompts[i])))
     results: dict[int, Completion] = {}
     for start in range(0, len(order), max_rows):
@@ -93,7 +116,7 @@ def generate(
         if counts is not None:
             _count(counts, [row.prompt for row in rows], memo)
         with evaluating(model):
-            _sample(model, rows, sampling, stop_ids, memo)
+            _sample(model, rows, sampling, stop_ids, memo, blend)
         found = [Completion(row.ids, tuple(row.logprobs), tuple(row.entropies)) for row in rows]
         results.update(zip(chunk, found, strict=True))
     return [results[i] for i in range(len(prompts))]
@@ -121,14 +144,25 @@ class _Row:
 
 @torch.inference_mode()
 def _sample(
-    model: PreTrainedModel, rows: Sequence[_Row], sampling: Sampling, stop_ids: frozenset[int], memo: Memo
+    model: PreTrainedModel,
+    rows: Sequence[_Row],
+    sampling: Sampling,
+    stop_ids: frozenset[int],
+    memo: Memo,
+    blend: Blend | None,
 ) -> None:
     blocks: list[_Block] = []
+    others: list[_Block] = []
     running = list(rows)
     for position in range(sampling.max_new_tokens):
         prefixes = [row.prompt + row.ids for row in running]
         blocks, known = _distributions(model, prefixes, blocks, sampling.temperature, memo)
         distribution = torch.stack([known[prefix] for prefix in prefixes])
+        if blend is not None:
+            with blend.ready(), evaluating(blend.network):
+                others, theirs = _distributions(blend.network, prefixes, others, sampling.temperature, blend.memo)
+            second = torch.stack([theirs[prefix] for prefix in prefixes])
+            distribution = torch.lerp(distribution, second, blend.weight).log_softmax(-1)
         draws = torch.tensor([row.draws[position] for row in running], dtype=torch.float64, device=distribution.device)
         tokens = choose(distribution, draws, sampling)
         noted = [tokens, distribution.gather(-1, tokens[:, None]).squeeze(-1)]

@@ -121,7 +121,7 @@ TAUGHT = {"gkd", "opd", "sdft", "sdft without first tokens", "sdpo", "sdpo blend
 now, or their policy loss has no weight."""
 PRETRAINED = {"archer", "offline", "vc_ppo"}
 CRITIC_AT_SOME_TOKENS = ("turn_ppo", "t_ppo")
-COLLECTING = {"archer", "d3s", "dapo", "grpo_s", "remax", "arpo", "seed_grpo", "spo", "vine_ppo"}
+COLLECTING = {"archer", "d3s", "dapo", "grpo_s", "nash_md", "remax", "arpo", "seed_grpo", "spo", "vine_ppo"}
 EVERY = pytest.mark.parametrize("variant", sorted(VARIANTS))
 COMPARING = sorted(
     variant
@@ -251,7 +251,12 @@ def episodes(seed: int = 0, **fixed: Any) -> list[Trajectory]:
             turns=[turn(k) for k in range(fixed.get("turns", 1 + draw(4)))],
             terminated=(end := fixed.get("end", draw(2))) == 0,
             truncated=end == 1,
-            columns={"final_joint_view": "everybody knows the end", "greedy_return": 0.25, "final_anchor": "the end"},
+            columns={
+                "final_joint_view": "everybody knows the end",
+                "greedy_return": 0.25,
+                "mixture_return": 0.1,
+                "final_anchor": "the end",
+            },
         )
         for e in range(fixed.get("count", 12))
     ]

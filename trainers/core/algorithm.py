@@ -38,6 +38,8 @@ weighs the same, its tokens share it.
 Rollout: TypeAlias = Callable[..., list[Trajectory]]
 """Plays the episodes of an iteration, fresh ones at every call. With ``greedy=True`` it plays each instance of the call
 before once more, always taking the likeliest token; those episodes are counted and not trained on by themselves. With
+``mixture=WEIGHT``, for methods that need mixtures, it plays each episode of the call before once more, under the same
+number, with tokens drawn in proportion to ``p ** (1 - WEIGHT) * p_ref ** WEIGHT``; they are counted likewise. With
 ``branches=[...]``, for methods that need snapshots, it continues from turns of episodes that it played and returns one
 new episode for each :class:``~turngym.agents.trajectory.Branch``, in that order: same group, and only the new turns."""
 
@@ -58,6 +60,8 @@ class Need(enum.Enum):
     TRAINER_LOGPROBS = "trainer_logprobs"
     GREEDY = "greedy_episodes"
     """``collect`` plays instances once more with greedy decoding."""
+    MIXTURES = "mixture_episodes"
+    """``collect`` plays instances once more with the geometric mixture of the policy and its reference."""
     TEACHER_LOGPROBS = "teacher_logprobs"
     OLD_LOGPROBS = "old_logprobs"
     """The credit reads what ratios are taken against, so that it must be known before the first update."""

@@ -8,15 +8,16 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from turngym.agents.models.loading import LanguageModel
+from turngym.agents.models.mixture import mixed_model
 from turngym.agents.trajectory import Trajectory
-from turngym.errors import DivergenceError
+from turngym.errors import ConfigError, DivergenceError
 from turngym.lazy import Tensor, nn, torch
 from turngym.seeding import stream
 from turngym.trainers.core.algorithm import Algorithm, LossInputs, LossOutput, Need
 from turngym.trainers.core.finite import bad_gradient, bad_loss, check_weights, located
 from turngym.trainers.core.turn_table import turn_table
 from turngym.trainers.core.update_config import UpdateConfig
-from turngym.trainers.engine.adapters import has_adapters
+from turngym.trainers.engine.adapters import adapters_off, has_adapters
 from turngym.trainers.engine.checkpointing import checkpointed_layers, checkpointing, run_apart
 from turngym.trainers.engine.compiling import CompiledLayers
 from turngym.trainers.engine.head import head_of
@@ -179,6 +180,22 @@ class Learner:
     def log_ratios(self) -> Tensor:
         """Log-ratio of each token of the last update of the last batch to the policy that sampled it; on this rank."""
         return self._statistics.log_ratios
+
+    def mixed(self, model: LanguageModel, weight: float) -> LanguageModel:
+        """Return a model that samples from the geometric mixture of a policy and the reference.
+
+        Args:
+            model: The policy as it samples.
+            weight: Exponent of the reference's probabilities.
+
+        Raises:
+            ConfigError: The method keeps no reference, or the policy samples elsewhere.
+        """
+        if self.reference is None:
+            raise ConfigError(f"{type(self.algorithm).__name__} samples with a reference and does not need one.")
+        if self.reference is self.network:
+            return mixed_model(model, model.network, weight, lambda: adapters_off(model.network))
+        return mixed_model(model, self.reference, weight)
 
     def publish(self) -> None:
         """Give the trained weights to the policy as it samples."""

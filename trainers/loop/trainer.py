@@ -51,7 +51,7 @@ class Played(NamedTuple):
     """All episodes of an iteration, used for training or not."""
 
     sampled: list[Trajectory]
-    greedy: list[Trajectory]
+    compared: list[Trajectory]
     branched: list[Trajectory]
 
 
@@ -269,7 +269,7 @@ class Trainer:
         metrics = self.learner.update(trajectories, self.iteration)
         done = time.perf_counter()
         algorithm.observe(metrics)
-        everything = [*played.sampled, *played.greedy, *played.branched]
+        everything = [*played.sampled, *played.compared, *played.branched]
         self.instances.update(trajectory.instance for trajectory in everything if trajectory.instance)
         turns = sum(len(trajectory.turns) for trajectory in everything)
         self.turns_total += turns
@@ -307,21 +307,25 @@ class Trainer:
     def _rollout(self, played: Played) -> Rollout:
         """Return a function that gathers the episodes of this iteration and records them.
 
-        Every call plays fresh instances; with ``greedy=True`` those of the previous call, and with ``branches`` it
-        continues from turns of played episodes.
+        Every call plays fresh instances; with ``greedy=True`` or a ``mixture`` those of the previous call, and with
+        ``branches`` it continues from turns of played episodes.
         """
         attempt = 0
         model, version = self._sampling_model()
 
-        def gather(greedy: bool = False, branches: Sequence[Branch] | None = None) -> list[Trajectory]:
+        def gather(
+            greedy: bool = False, branches: Sequence[Branch] | None = None, mixture: float | None = None
+        ) -> list[Trajectory]:
             nonlocal attempt
             if branches is not None:
                 found = self.task.branch(model, self.iteration, branches, len(played.branched))
                 played.branched.extend(found)
             else:
-                attempt += not greedy
-                found = self.task.gather(model, self.iteration, max(attempt - 1, 0), greedy)
-                (played.greedy if greedy else played.sampled).extend(found)
+                is_fresh = not greedy and mixture is None
+                attempt += is_fresh
+                player = model if mixture is None else self.learner.mixed(model, mixture)
+                found = self.task.gather(player, self.iteration, max(attempt - 1, 0), greedy)
+                (played.sampled if is_fresh else played.compared).extend(found)
             for turn in (turn for trajectory in found for turn in trajectory.turns):
                 turn.policy_version = version if turn.policy_version < 0 else turn.policy_version
             screen_rewards(found, self.config.guards.bad_reward)

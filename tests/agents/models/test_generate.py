@@ -1,5 +1,7 @@
 """Sampling: equal to row-by-row sampling from the whole distribution, and exactly logged."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 import torch
@@ -9,8 +11,10 @@ from small import small_model
 
 from turngym.agents.models.generate import Completion, Memo, choose, generate, sampling_logprobs
 from turngym.agents.models.loading import LanguageModel
+from turngym.agents.models.mixture import mixed_model
 from turngym.agents.sampling import Sampling, turn_uniforms
 from turngym.errors import ConfigError
+from turngym.trainers.engine.adapters import adapters_off, add_adapters
 
 
 @pytest.fixture(scope="module")
@@ -156,3 +160,57 @@ def test_a_full_memo_takes_in_no_more(model: LanguageModel) -> None:
     memo = Memo(max_bytes=3 * row)
     generate(model.network, prompts_of(model), uniforms_of(5, 4), Sampling(max_new_tokens=4), frozenset(), memo=memo)
     assert len(memo) == 3
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_mixture_samples_in_proportion_to_both_and_logs_its_own_probabilities(temperature: float, rank: int) -> None:
+    """With adapters the other network is the model without them."""
+    if rank:
+        model = add_adapters(small_model(), rank, seed=0)
+        torch.manual_seed(0)
+        with torch.no_grad():
+            for parameter in model.network.parameters():
+                if parameter.requires_grad:
+                    parameter.add_(torch.randn_like(parameter), alpha=0.3)
+        other, ready = model.network, lambda: adapters_off(model.network)
+    else:
+        model, other, ready = small_model(), small_model(seed=3).network, nullcontext
+    mixed = mixed_model(model, other, 0.25, ready)
+    assert mixed.generate is not None
+    prompts, sampling = prompts_of(model), Sampling(temperature, max_new_tokens=4)
+    uniforms = uniforms_of(len(prompts), 4)
+    found = mixed.generate(prompts, uniforms, sampling)
+    assert found == mixed.generate(prompts, uniforms, sampling), "the same numbers, the same completions"
+    plain = generate(model.network, prompts, uniforms, sampling, model.stop_ids)
+    assert [each.ids for each in found] != [each.ids for each in plain], "its draws are its own"
+    for prompt, each in zip(prompts, found, strict=True):
+        ids = torch.tensor([[*prompt, *each.ids]])
+        with torch.no_grad():
+            own = model.network(ids).logits[0, len(prompt) - 1 : -1]
+            with ready():
+                theirs = other(ids).logits[0, len(prompt) - 1 : -1]
+        expected = ((0.75 * own + 0.25 * theirs) / temperature).log_softmax(-1)
+        told = expected[range(len(each.ids)), list(each.ids)]
+        torch.testing.assert_close(torch.tensor(each.logprobs), told, atol=1e-4, rtol=0)
+
+
+def test_shares_of_a_mixture_follow_its_distribution() -> None:
+    model, other = small_model(), small_model(seed=3).network
+    mixed = mixed_model(model, other, 0.5)
+    assert mixed.generate is not None
+    prompt, count = prompts_of(model)[0], 4000
+    found = mixed.generate([prompt] * count, uniforms_of(count, 1), Sampling(max_new_tokens=1))
+    with torch.no_grad():
+        logits = [network(torch.tensor([prompt])).logits[0, -1] for network in (model.network, other)]
+    expected = ((logits[0] + logits[1]) / 2).softmax(-1)
+    shares = torch.bincount(torch.tensor([each.ids[0] for each in found]), minlength=len(expected)) / count
+    assert float((shares - expected).abs().sum()) / 2 < 0.15
+    assert float((shares - expected).abs().max()) < 5 * float((expected.max() / count).sqrt())
+
+
+def test_mixtures_that_cannot_be_sampled_are_refused(model: LanguageModel) -> None:
+    with pytest.raises(ConfigError, match="weight of a mixture must be from 0 to 1"):
+        mixed_model(model, model.network, 1.5)
+    with pytest.raises(ConfigError, match="is sampled elsewhere"):
+        mixed_model(mixed_model(model, model.network, 0.5), model.network, 0.5)

@@ -44,6 +44,7 @@ COSTS = {
     Need.SQUARED_PROBABILITIES: "policy pass",
     Need.DIVERGENCES: "policy pass",
     Need.GREEDY: "one greedy episode per instance",
+    Need.MIXTURES: "one more episode for each",
     Need.SNAPSHOTS: "episodes from snapshots",
     Need.OBSERVATIONS: "logits of observations",
 }

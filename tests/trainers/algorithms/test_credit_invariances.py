@@ -126,6 +126,7 @@ def batches(draw: st.DrawFn, least: int = 1, groups: int = 3) -> list[Trajectory
         known: dict[str, float | str] = {
             "final_joint_view": "joint end",
             "greedy_return": 0.25,
+            "mixture_return": 0.25,
             "final_anchor": "the end",
         }
         episodes.append(

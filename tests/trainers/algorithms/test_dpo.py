@@ -309,3 +309,40 @@ def test_a_lol_teaches_nothing_where_all_are_equal_and_charges_invalid_actions()
     table.is_valid[0] = False
     credit = build("a_lol", {"a_lol": {"invalid_penalty": 0.5}}).credit(table)
     close(credit.advantages, [-0.5] * 2 + [0.0] * 6, 1e-9)
+
+
+def test_nash_md_compares_with_all_opponents_of_the_group() -> None:
+    returns, theirs, groups = [1.0, 0.0, 0.1 + 0.2], [1.0, 0.0, 0.3], [0, 0, 1]
+    played = [said(-4.0, 2, reward, group) for reward, group in zip(returns, groups, strict=True)]
+    opponents = [
+        replace(each, turns=[replace(each.turns[0], reward=r)]) for each, r in zip(played, theirs, strict=True)
+    ]
+    for number, each in enumerate([*played, *opponents]):
+        each.spec = replace(each.spec, episode=number % 3)
+    method = build("nash_md", {"nash_md": {"mixture": 0.25, "invalid_penalty": 0.5}})
+    asked: list[float | None] = []
+
+    def rollout(mixture: float | None = None) -> list[Trajectory]:
+        asked.append(mixture)
+        return played if mixture is None else [opponents[2], opponents[0], opponents[1]]
+
+    found = method.collect(rollout)
+    assert asked == [None, 0.25]
+    table = turn_table(found)
+    table.is_valid[0] = False
+    credit = method.credit(table)
+    close(credit.advantages, [0.25 - 0.5, 0.25, -0.25, -0.25, 0.0, 0.0], 1e-9)
+    assert credit.metrics["nash_preferred"] == pytest.approx(0.5)
+    assert credit.metrics["mixture_return"] == pytest.approx(1.3 / 3)
+
+
+def test_nash_md_leaves_out_groups_without_an_opponent() -> None:
+    played = [said(-4.0, 2, 1.0, 0), said(-4.0, 2, 1.0, 1)]
+    for number, each in enumerate(played):
+        each.spec = replace(each.spec, episode=number)
+    broken = replace(played[1], fault="exception: boom")
+    method = build("nash_md")
+    found = method.collect(lambda mixture=None: played if mixture is None else [replace(played[0], turns=[]), broken])
+    credit = method.credit(turn_table(found))
+    close(credit.advantages, [0.5, 0.5, 0.0, 0.0], 1e-9)
+    assert credit.metrics["episodes_without_opponent"] == 1

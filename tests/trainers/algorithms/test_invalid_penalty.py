@@ -52,7 +52,7 @@ def failures(returns: list[float], invalid_turn: int) -> list[Trajectory]:
             EpisodeSpec(e, 0, 0),
             turns=[turn(e, number) for number in range(3)],
             truncated=True,
-            columns={"greedy_return": 0.0},
+            columns={"greedy_return": 0.0, "mixture_return": 0.0},
         )
         for e in range(len(returns))
     ]

@@ -3,15 +3,17 @@
 import io
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from required import with_required
 
 from turngym.agents.models.embedded import EmbeddedConfig
-from turngym.errors import UnknownName
+from turngym.errors import ConfigError, UnknownName
 from turngym.terminal.console import Console
 from turngym.trainers.algorithms import ALGORITHMS, build
 from turngym.trainers.core.algorithm import Need
+from turngym.trainers.core.update_config import UpdateConfig
 from turngym.trainers.loop.job import train
 from turngym.trainers.loop.setup import build_algorithm
 from turngym.trainers.loop.sft import SupervisedConfig
@@ -47,10 +49,25 @@ def warning_of(name: str, env: str = SMALL.env, opponents: tuple[str, ...] = ("s
 @pytest.mark.parametrize("name", sorted({*ALGORITHMS, "grpo+epo", "dr_mas+epo"}))
 def test_methods_that_compare_groups_warn_and_others_do_not(name: str) -> None:
     needs = build(name).needs
-    if Need.SNAPSHOTS in needs:
+    if needs & {Need.SNAPSHOTS, Need.MIXTURES}:
         pytest.skip("it does not train on games")
     compares = Need.GROUPS in needs and not name.startswith(("dr_mas", "hierarchical_grpo", "m_grpo"))
     assert (SENTENCE in warning_of(name)) == compares
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({}, "leave out games between seats, or take"),
+        ({"env": "turngym/GuessTheNumber-v0", "update": UpdateConfig(sharding="full")}, "leave out --update.sharding"),
+        ({"env": "turngym/GuessTheNumber-v0", "rollout": RolloutConfig(sampler="vllm")}, "leave out --rollout.sampler"),
+    ],
+)
+def test_mixtures_with_the_reference_are_refused_where_they_cannot_be_sampled(
+    changes: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        make_task(replace(SMALL, algorithm="nash_md", **changes), build("nash_md"))
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,8 @@ def make_task(config: TrainConfig, algorithm: Algorithm[Any] | None = None, rank
     """
     if algorithm is not None and not config.agent.is_used:
         require_roles(config, algorithm)
+    if algorithm is not None and Need.MIXTURES in algorithm.needs:
+        _require_own_network(config)
     if config.curriculum:
         require_choosable(config)  # before anything is opened
     model = make_reward_model(config.reward_model) if config.reward_model else None
@@ -46,6 +48,24 @@ def make_task(config: TrainConfig, algorithm: Algorithm[Any] | None = None, rank
     if model is not None:
         task = RewardedTask(task, model, config.seed)
     return CurriculumTask(config, task) if config.curriculum else task
+
+
+def _require_own_network(config: TrainConfig) -> None:
+    """Raise if the policy's own network does not sample every episode, for methods that mix it with another one."""
+    settings = config.rollout
+    reasons = {
+        "--rollout.ray.workers": bool(settings.ray.workers),
+        f"--rollout.sampler {settings.sampler}": settings.sampler in ("vllm", "vllm-server"),
+        "--rollout.schedule async and --rollout.journal": settings.is_journaled,
+        f"--update.sharding {config.update.sharding}": config.update.sharding != "none",
+        "agent programs": config.agent.is_used,
+        "games between seats": any(is_game(each.config.env) for each in config.members),
+    }
+    if wrong := [reason for reason, applies in reasons.items() if applies]:
+        raise ConfigError(
+            f"{config.algorithm} plays with a mixture of the policy and its reference, which their networks sample "
+            f"together in this process: leave out {', '.join(wrong)}, or take another method, such as dpo."
+        )
 
 
 def _shared(config: TrainConfig, algorithm: Algorithm[Any] | None, ranks: Ranks) -> TaskSource:

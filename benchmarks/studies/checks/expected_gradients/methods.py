@@ -269,6 +269,18 @@ CASES: dict[str, Case] = {
         weights={"divergence": "magnet_coef"},
         base="rloo",
     ),
+    "nash_md": Case(
+        "biased",
+        (
+            Step(
+                "returns are only compared, and the KL term treats states as fixed",
+                {"kl_coef": 0.0},
+                rules=("is_binary",),
+            ),
+        ),
+        collects=True,
+        note="Measured against an opponent that always plays one episode.",
+    ),
     "nft": Case(
         "biased",
         (Step("returns count as right or wrong, and groups are weighted by their rates", rules=("is_binary",)),),

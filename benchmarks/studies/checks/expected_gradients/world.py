@@ -219,9 +219,11 @@ class Played:
         self.rules = rules
         self.batch = batch
 
-    def __call__(self, *, greedy: bool = False, branches: Sequence[Branch] = ()) -> list[Trajectory]:
-        """Return the batch, or the greedy policy's episode for each of it, or a continuation for each branch."""
-        if greedy:
+    def __call__(
+        self, *, greedy: bool = False, branches: Sequence[Branch] = (), mixture: float | None = None
+    ) -> list[Trajectory]:
+        """Return the batch, or one fixed episode for each of it, or a continuation for each branch."""
+        if greedy or mixture is not None:
             return [replace(episodes(self.rules)[-1].trajectory, spec=each.spec) for each in self.batch]
         if not branches:
             return self.batch
