@@ -8,7 +8,7 @@ import os
 import re
 import warnings
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -26,24 +26,41 @@ _MENU = re.compile(r"\((?:end|\d+ of \d+)\)")
 
 
 class Game:
-    """A game of NetHack.
+    """A game of NetHack. A closed one can be started again; a fork of the process goes on in a game of its own.
 
     Args:
-        env: An environment of the package, as :func:`played` opens it.
+        make: Opens an environment of the package, as :func:`played` does.
     """
 
-    def __init__(self, env: Any) -> None:
-        self.env = env
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._moves: list[tuple[tuple[int, ...], str]] = []
+        self._open()
+
+    def _open(self) -> None:
+        self.env = env = self._make()
+        self._owner = os.getpid()
         self._keys: list[str] = env._observation_keys
         self.keys = frozenset(map(int, env.actions))
         env._max_episode_steps = _ENDLESS
         env.actions = tuple(range(256))
         env._allow_all_modes = env._allow_all_yn_questions = True
         env.read = self._note
-        _open().add(env)
+        _opened().add(env)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed, and not started again."""
+        return self.env is None
 
     def enter(self, seed: int) -> None:
         """Start the game of a seed."""
+        if self.is_closed:
+            self._open()
+        elif self._owner != os.getpid():
+            _LEFT.append(self.env)
+            self._open()
+        self._seed, self._moves = seed, []
         core, disp, levels = (int(each) for each in np.random.SeedSequence(seed).generate_state(3))
         self.env.seed(core, disp, reseed=False, lgen=levels)
         self.is_over = self.is_solved = False
@@ -58,11 +75,21 @@ class Game:
 
     def act(self, keys: tuple[int, ...], answers: str = "") -> list[str]:
         """Press the keys of a command, answer its questions, and return what the game says."""
+        if self._owner != os.getpid():
+            self._play_again()
+        self._moves.append((keys, answers))
         self.said = []
         for key in keys:
             self._press(key)
         self._end(list(answers))
         return self.said
+
+    def _play_again(self) -> None:
+        """Play the game so far again, in a fork: the files of levels are those of the process that it left."""
+        moves = self._moves
+        self.enter(self._seed)
+        for keys, answers in moves:
+            self.act(keys, answers)
 
     def _press(self, key: int) -> None:
         if self.is_over:
@@ -115,12 +142,23 @@ class Game:
             self._press(_SPACE)
 
     def close(self) -> None:
-        """End the game."""
-        self.env.close()
+        """End the game; closing it twice is harmless."""
+        if self.env is None:
+            return
+        if self._owner == os.getpid():
+            _opened().discard(self.env)
+            self.env.close()
+        else:
+            _LEFT.append(self.env)
+        self.env = None
+
+
+_LEFT: list[Any] = []
+"""Environments of the process that this one is a fork of; to collect one would end its game."""
 
 
 @functools.cache
-def _open() -> weakref.WeakSet[Any]:
+def _opened() -> weakref.WeakSet[Any]:
     """Return the environments of this process; what a fork of it ends or collects keeps their files."""
     envs: weakref.WeakSet[Any] = weakref.WeakSet()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -65,7 +66,7 @@ def own_limit(task: str) -> int:
 @functools.lru_cache(maxsize=256)
 def _has_many_levels(task: str) -> bool:
     """Return whether a task has many levels: not so once many more draws find no other."""
-    game = Game(open_task(task, is_mapped=True))
+    game = Game(partial(open_task, task, is_mapped=True))
     found: dict[str, int] = {}
     seed = last = 0
     while len(found) < _MANY and seed - last <= _REPEATS * len(found) + _REPEATS:
@@ -132,11 +133,11 @@ class MiniHack(Words):
     file_options = worded("task")
 
     def setup(self) -> None:
-        env = open_task(self.options.task)
-        has_stairs = env.reward_manager is None
+        game = Game(partial(open_task, self.options.task))
+        has_stairs = game.env.reward_manager is None
         self._is_walk = self.options.task.startswith(_WALKS)
-        self.take(Game(env))
-        self._map = Game(open_task(self.options.task, is_mapped=True))
+        self.take(game)
+        self._map = Game(partial(open_task, self.options.task, is_mapped=True))
         several: int = self.options.commands
         names = [each for each in words.VERBS if each in self._allowed]
         self.instructions = _RULES.format(

@@ -6,6 +6,7 @@ Dungeons and rules are those of the package nle; texts and expert are turngym's.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from turngym.envs.core import MaxTurns, Outcome
@@ -96,7 +97,7 @@ class NetHack(Words):
         character, several = self.options.character, self.options.commands
         if character not in (DRAWN, *CHARACTERS):
             raise UnknownName(f"NetHack has no character {character!r}. {nearest(character, (DRAWN, *CHARACTERS))}")
-        self.take(Game(open_game(character)))
+        self.take(Game(partial(open_game, character)))
         self.instructions = _RULES.format(
             goal=self.options.goal,
             commands="one command" if several == 1 else f"up to {several} commands, separated by commas,",

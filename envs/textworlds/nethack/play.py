@@ -11,6 +11,7 @@ from turngym.envs.textworlds.nethack.paths import Cell
 from turngym.envs.textworlds.nethack.view import at, inventory, near, near_map, status, whole_map
 from turngym.envs.textworlds.nethack.words import DIRECTIONS, Command, commands_of, parse
 from turngym.envs.textworlds.replay import require_same
+from turngym.errors import EpisodeOver
 from turngym.options import between
 from turngym.types import JSONValue
 
@@ -96,6 +97,8 @@ class Words(TextEnv[str]):
         return [each for each in found if each is not None]
 
     def apply_action(self, action: str) -> Outcome[str]:
+        if self._game.is_closed:
+            raise EpisodeOver(f"{self.env_id} was closed in mid-episode: call reset() first.")
         commands = self._understood(action)
         if isinstance(commands, str):
             return Outcome(f"{commands}\n{self._tell([])}", action_is_valid=False)

@@ -7,14 +7,16 @@ import random
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 
 from turngym.envs.check import check
 from turngym.envs.textworlds.nethack.minihack import MiniHack
+from turngym.envs.textworlds.nethack.nethack import NetHack
 from turngym.envs.textworlds.nethack.paths import MAP_GLYPHS
 from turngym.envs.textworlds.nethack.words import VERBS, commands_of, parse
-from turngym.errors import ConfigError, UnknownName
+from turngym.errors import ConfigError, EpisodeOver, UnknownName
 
 pytestmark = pytest.mark.integration
 pytest.importorskip("nle", reason="it is in .venvs/games only: run make test-integration")
@@ -35,15 +37,15 @@ for task in ("Room-Ultimate-15x15", "Quest-Easy", "Corridor-R3"):
 FORK = """
 import os, sys
 from turngym.envs.textworlds.nethack.minihack import MiniHack
-env = MiniHack(task="Room-5x5")
+env = MiniHack(task="MazeWalk-9x9")
 env.reset(seed=0)
+env.step(env.expert_action())
 if os.fork():
     os.wait()
-    env.reset(seed=0)
-else:
-    env.step("south")
-    env.close()
-print("forked", flush=True)
+print([env.step(env.expert_action()) for _ in range(4)])
+print(env._game.env.nethack._tempdir.name, flush=True)
+env.reset(seed=0)
+env.close()
 sys.exit()
 """
 
@@ -62,6 +64,12 @@ def test_the_expert_takes_the_shortest_path_and_random_play_rarely_arrives(task:
     for seed in range(20):
         assert played(env, seed, True, dice) == (1, env._shortest)
     assert sum(played(env, seed, False, dice)[0] for seed in range(20)) <= 5
+    env.close()
+
+
+def test_a_locked_door_leaves_time_to_kick_it_in() -> None:
+    env, dice = MiniHack(task="LockedDoor"), random.Random(0)
+    assert all(played(env, seed, True, dice)[0] == 1 for seed in range(40))
     env.close()
 
 
@@ -154,7 +162,25 @@ def test_what_ended_a_game_is_said() -> None:
 
 def test_the_end_of_a_fork_leaves_its_games_to_the_process() -> None:
     ended = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, check=False)
-    assert ended.stdout == "forked\n" * 2, ended.stderr
+    child, its_folder, parent, folder = ended.stdout.splitlines()
+    assert child == parent and "You may use" in child
+    assert its_folder != folder and not ended.stderr
+
+
+@pytest.mark.parametrize("open_env", [lambda: MiniHack(task=MAZE), NetHack], ids=["minihack", "nethack"])
+def test_a_closed_environment_says_so_and_starts_again(open_env: Callable[[], MiniHack | NetHack]) -> None:
+    env = open_env()
+    first, _ = env.reset(seed=3)
+    env.step("search")
+    for _ in range(2):
+        env.close()
+    with pytest.raises(EpisodeOver, match=r"was closed in mid-episode: call reset\(\) first"):
+        env.step("search")
+    assert env.reset(seed=3)[0] == first
+    saved = env.snapshot()
+    env.close()
+    assert env.restore(saved)[0] == first and env.step("search")
+    env.close()
 
 
 def test_damaged_snapshots_are_refused() -> None:
