@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -47,6 +48,39 @@ def plain(text: Any) -> str:
     return str(text).encode("utf8", "replace").decode("utf8")
 
 
+_MOST_NUMBERS = 400
+"""Numbers of an array that are shown; a larger one, such as an image, is shown by its size."""
+
+
 def shown(observation: Any) -> str:
-    """Return an observation as text; of one with an image, its text."""
-    return plain(observation["text"] if isinstance(observation, Mapping) and "text" in observation else observation)
+    r"""Return an observation as text: of one with an image its text, of others a line for each entry or row.
+
+    >>> shown({"text": "a door", "image": [[0]]}), shown({"at": [1, 2], "grid": [[0, 1], [1, 0]]})
+    ('a door', 'at: 1 2\ngrid:\n0 1\n1 0')
+    >>> shown([[[0, 0, 255]] * 64] * 48)
+    '(48 x 64 x 3 numbers)'
+    """
+    if isinstance(observation, Mapping):
+        return plain(observation["text"]) if "text" in observation else "\n".join(_entries(observation))
+    if isinstance(observation, list):
+        return _rows(observation)
+    return "" if observation is None else plain(observation)
+
+
+def _entries(observation: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in observation.items():
+        text = shown(value)
+        gap = "\n" if "\n" in text else " "
+        yield plain(f"{key}:{gap}{text}")
+
+
+def _rows(values: list[Any]) -> str:
+    """Return a list as text: the entries of one of numbers and words in a line, else each in lines of its own."""
+    size, inner = [len(values)], values
+    while inner and isinstance(inner[0], list):
+        inner = inner[0]
+        size.append(len(inner))
+    if math.prod(size) > _MOST_NUMBERS:
+        return f"({' x '.join(map(str, size))} numbers)"
+    is_flat = not any(isinstance(each, list | Mapping) for each in values)
+    return (" " if is_flat else "\n").join(map(shown, values))

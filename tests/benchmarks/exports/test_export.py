@@ -192,6 +192,17 @@ def test_a_recording_shows_every_turn_and_no_control_characters_of_a_model(tmp_p
         export(path, "asciicast", tmp_path / "recordings")
 
 
+def test_observations_without_text_are_shown_by_entries_and_rows(folder: Path, tmp_path: Path) -> None:
+    other = shutil.copytree(folder, tmp_path / "other")
+    seen = {"position": [1, 2.5], "grid": [[0, 1], [1, 0]], "screen": [[[9] * 3] * 64] * 64, "note": None}
+    told = rows_of(folder, "transcripts")
+    rows = [{**row, "turns": [{**turn, "observation": seen} for turn in row["turns"]]} for row in told]
+    (other / "transcripts.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    first, *_ = export(other, "asciicast", tmp_path / "recordings")
+    output = json.loads(first.read_text().splitlines()[1])[2]
+    assert output.startswith("position: 1 2.5\r\ngrid:\r\n0 1\r\n1 0\r\nscreen: (64 x 64 x 3 numbers)\r\nnote: \r\n")
+
+
 def test_a_recording_says_that_the_environment_broke(folder: Path, tmp_path: Path) -> None:
     broken = shutil.copytree(folder, tmp_path / "broken")
     rows = [{**row, "fault": "exception: \x1b[2J" * (row["task"] == 1)} for row in rows_of(folder)]
