@@ -46,8 +46,15 @@ class DemonstrationAgent(Agent):
         self.expert.attach(vector)
 
     def act(self, requests: Sequence[Request]) -> list[Decision]:
-        """Return the solver's actions with the token ids of their completions."""
-        actions = [decision.action for decision in self.expert.act(requests)]
+        """Return the solver's actions with the token ids of their completions.
+
+        Raises:
+            ConfigError: The environment has no solver.
+        """
+        try:
+            actions = [decision.action for decision in self.expert.act(requests)]
+        except ConfigError as error:
+            raise ConfigError(f"{error} To train without a warm-up, pass --warmup.demonstrations 0.") from error
         return [self.student.follow(request, action) for request, action in zip(requests, actions, strict=True)]
 
     def forget(self, episode: int) -> None:
@@ -65,10 +72,7 @@ def demonstrations(vector: TextVectorEnv, student: ModelAgent, count: int, seed:
         ConfigError: The environment has no solver or broke in every episode, or no first prompt fits.
     """
     specs = [EpisodeSpec(i, stream_seed("demonstration", seed, i) % 2**31, i) for i in range(count)]
-    try:
-        played = rollout(vector, DemonstrationAgent(student), specs)
-    except ConfigError as error:  # such as an environment without a solver
-        raise ConfigError(f"{error} To train without a warm-up, pass --warmup.demonstrations 0.") from error
+    played = rollout(vector, DemonstrationAgent(student), specs)
     if played and all(trajectory.fault for trajectory in played):
         raise ConfigError(f"the environment broke in each of {counted(count, 'demonstration')}: {played[0].fault}")
     require_turns(played)
@@ -150,9 +154,11 @@ class SupervisedLearner:
 
     @no_grad
     def _keep_logprobs(self, sequences: list[int]) -> None:
-        """Compute the log-probabilities that ratios are taken against."""
+        """Compute the log-probabilities that ratios are taken against, those of the model without dropout."""
+        self.network.eval()
         for part in micro_batches(self.batch, sequences, self.max_micro_batch_tokens, self.layout.cut):
             self._kept_logprobs.update(zip(part.rows.tolist(), self._logprobs(part), strict=True))
+        self.network.train()
 
     def _logprobs(self, part: MicroBatch) -> Tensor:
         """Return the log-probability of each read of the rows of a micro-batch, ``[row, column]``."""

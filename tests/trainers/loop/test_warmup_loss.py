@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import Trajectory
+from turngym.envs.vector import make_vec
 from turngym.errors import ConfigError
 from turngym.seeding import stream
 from turngym.trainers.core.rows import Read, Row, build_rows
@@ -67,6 +68,33 @@ def written_logprobs(network: nn.Module, row: Row) -> Tensor:
     logprobs = torch.log_softmax(network(input_ids=torch.tensor([row.ids.tolist()])).logits[0, :-1], -1)
     places = torch.tensor([read.position for read in row.reads])
     return logprobs[places, torch.tensor(row.ids.tolist())[places + 1]]
+
+
+def test_proximal_updates_take_ratios_to_the_model_without_dropout(played: list[Trajectory]) -> None:
+    model = small_model(dtype=torch.float64)
+    for layer in model.network.model.layers:
+        layer.self_attn.attention_dropout = 0.5
+    learner = SupervisedLearner(model.network, played[:2], SupervisedConfig(learning_rate=1e-9, clip=0.28), 0)
+    learner.run_epoch()
+    rows = build_rows(played[:2], with_final_prompts=False)
+    expected = [written_logprobs(model.network, row) for row in rows]  # the network is in eval mode again
+    for number, row in enumerate(expected):
+        torch.testing.assert_close(learner._kept_logprobs[number][: len(row)], row, rtol=1e-5, atol=1e-6)
+
+
+def test_only_the_lack_of_an_expert_advises_to_go_without_demonstrations(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*arguments: Any, **options: Any) -> None:
+        raise ConfigError("a wrong setting")
+
+    advice = "pass --warmup.demonstrations 0"
+    student = agent_of(small_model())
+    no_expert = make_vec("turngym/Gymnasium-v0", 1, autoreset_mode="disabled")
+    with no_expert as vector, pytest.raises(ConfigError, match=f"no expert action.*{advice}"):
+        demonstrations(vector, student, 1, 0)
+    monkeypatch.setattr(student.builder, "prompt", refused)
+    with sokoban_vector(1) as vector, pytest.raises(ConfigError, match="a wrong setting") as raised:
+        demonstrations(vector, student, 1, 0)
+    assert advice not in str(raised.value)
 
 
 @pytest.mark.parametrize("clip", [0.28, 0.01])
