@@ -281,6 +281,7 @@ def valued(table: TurnTable, seed: int = 1) -> TurnTable:
         token_teacher_logprob=torch.where(silent, float("nan"), table.token_logprob + 0.5 - gaps),
         token_squares=0.4 + 0.5 * gaps.abs(),
         token_divergence=0.3 * gaps.square(),
+        token_other_logprob=torch.where(silent, float("nan"), table.token_logprob - 0.2 * gaps),
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
-from turngym.agents.trajectory import Trajectory
+from turngym.agents.trajectory import Trajectory, Turn
 from turngym.errors import ConfigError
 from turngym.lazy import Tensor, nn, torch
 from turngym.trainers.core.columns import SampledTokens, Texts, TokenColumn
@@ -69,6 +69,9 @@ class Need(enum.Enum):
     """The credit reads the sum of the squared probabilities that each sampled token was drawn from."""
     DIVERGENCES = "divergences"
     """The credit reads the method's :attr:`Algorithm.divergence` at each sampled token before the first update."""
+    OTHER_PROMPTS = "other_prompts"
+    """The credit reads the log-probabilities of what was sampled behind prompts with another observation, see
+    :meth:`Algorithm.other_observation`."""
     OBSERVATIONS = "observations"
     """The loss reads the log-probabilities of what prompts say after an answer, see :attr:`LossInputs.observed`."""
 
@@ -282,6 +285,10 @@ class Algorithm(ABC, Generic[ConfigT]):
     @property
     def divergence(self) -> Divergence | None:
         """Divergence over the vocabulary, from teacher or reference, that the loss reads; None if it reads none."""
+        return None
+
+    def other_observation(self, turn: Turn) -> str | None:
+        """Return a text in place of a turn's observation, for a further pass of the policy; None for no such pass."""
         return None
 
     def learner(self, run: TrainConfig) -> Callable[..., Learner] | None:

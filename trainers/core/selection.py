@@ -22,6 +22,7 @@ _FIELDS: dict[Scope, tuple[str, ...]] = {
         "token_teacher_logprob",
         "token_squares",
         "token_divergence",
+        "token_other_logprob",
     ),
     "turn": (
         "episode",

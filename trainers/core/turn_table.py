@@ -47,6 +47,8 @@ class TurnTable:
             that is updated, before the first update; None if it was not computed.
         token_divergence: The method's divergence over the vocabulary at the place of each sampled token, before the
             first update; None if it was not computed.
+        token_other_logprob: Log-probability of each sampled token under the policy that is updated, behind a prompt
+            with another observation; nan where there is none, None if it was not computed.
         final_value: Critic after the last turn of each episode: 0 if it terminated, and the value of its last turn if
             there is no prompt to read after it; None without a critic.
         role: Role of the seat that acted, an index of ``role_names``.
@@ -79,6 +81,7 @@ class TurnTable:
     token_teacher_logprob: Float[Tensor, "token"] | None = None
     token_squares: Float[Tensor, "token"] | None = None
     token_divergence: Float[Tensor, "token"] | None = None
+    token_other_logprob: Float[Tensor, "token"] | None = None
     final_value: Float[Tensor, "episode"] | None = None
     role: Int[Tensor, "turn"] = field(default_factory=lambda: torch.zeros(0, dtype=torch.long))
     role_names: tuple[str, ...] = ()

@@ -32,6 +32,7 @@ from turngym.trainers.engine.network_columns import (
     with_teacher,
     with_values,
 )
+from turngym.trainers.engine.other_prompts import with_other_prompts
 from turngym.trainers.engine.ranks.spread import Replicated, Spread
 from turngym.trainers.engine.scoring import Critic, score
 from turngym.trainers.engine.teachers import Teacher, require_teacher
@@ -246,6 +247,8 @@ def prepare(
         table, taught = with_teacher(table, kept, rows, batch, networks, teacher, source == "teacher")
         states = states or taught
     table = with_distributions(table, batch, networks, algorithm, states)
+    if Need.OTHER_PROMPTS in algorithm.needs:
+        table = with_other_prompts(table, turns, policy, networks, algorithm.other_observation)
     credit = _checked_credit(algorithm, table, kept)
     weights = {name: loss_weights(table, name, credit.masked) for name in algorithm.normalisations}
     is_own = old_logprobs == "own" and not trainers

@@ -43,6 +43,7 @@ COSTS = {
     Need.TRAINER_LOGPROBS: "trainer pass",
     Need.SQUARED_PROBABILITIES: "policy pass",
     Need.DIVERGENCES: "policy pass",
+    Need.OTHER_PROMPTS: "policy pass",
     Need.GREEDY: "one greedy episode per instance",
     Need.MIXTURES: "one more episode for each",
     Need.SNAPSHOTS: "episodes from snapshots",

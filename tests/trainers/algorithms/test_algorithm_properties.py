@@ -182,6 +182,7 @@ def test_permuting_the_episodes_permutes_the_advantages(variant: str) -> None:
     assert table.token_teacher_logprob is not None
     assert table.token_squares is not None
     assert table.token_divergence is not None
+    assert table.token_other_logprob is not None
     shuffled = replace(
         shuffled,
         token_reference_logprob=table.token_reference_logprob[tokens],
@@ -189,6 +190,7 @@ def test_permuting_the_episodes_permutes_the_advantages(variant: str) -> None:
         token_teacher_logprob=table.token_teacher_logprob[tokens],
         token_squares=table.token_squares[tokens],
         token_divergence=table.token_divergence[tokens],
+        token_other_logprob=table.token_other_logprob[tokens],
     )
     found = algorithm.credit(shuffled)
     torch.testing.assert_close(found.advantages, credit.advantages[tokens])

@@ -63,6 +63,7 @@ COUNTING_TURNS = {
     "stratified_grpo": "a stratum is the episodes with as many turns",
     "hgpo": "what is shared is a history of turns",
     "rank_grpo": "turns of the same number are compared",
+    "infopo": "the gain of a turn is measured at the next one",
 }
 DISCOUNTED = {
     "gigpo": "the discounted returns of turns of different depth are compared",
@@ -154,6 +155,7 @@ def valued(trajectories: list[Trajectory]) -> TurnTable:
         token_teacher_logprob=table.token_logprob - 0.3 * columns[1],
         token_squares=0.5 + 0.3 * columns[1],
         token_divergence=0.5 + 0.4 * columns[1],
+        token_other_logprob=table.token_logprob - 0.5 * columns[1],
     )
 
 
@@ -273,6 +275,7 @@ def test_a_fault_takes_its_episode_out_and_nothing_else(trajectories: list[Traje
         token_teacher_logprob=kept.token_teacher_logprob,
         token_squares=kept.token_squares,
         token_divergence=kept.token_divergence,
+        token_other_logprob=kept.token_other_logprob,
     )
     for variant in variants():
         assert torch.equal(made(variant).credit(more).advantages, made(variant).credit(kept).advantages), variant

@@ -346,3 +346,25 @@ def test_nash_md_leaves_out_groups_without_an_opponent() -> None:
     credit = method.credit(turn_table(found))
     close(credit.advantages, [0.5, 0.5, 0.0, 0.0], 1e-9)
     assert credit.metrics["episodes_without_opponent"] == 1
+
+
+def test_infopo_adds_the_gain_of_feedback_where_outcomes_are_alike() -> None:
+    """Gains of the first of three turns, the last of which has none, are normalised over the group's turns."""
+    turns = [
+        [Turn("", "", "a", completion_ids=(1, 1), logprobs=(-0.5, -0.2), reward=0.0) for _ in range(3)]
+        for _ in range(2)
+    ]
+    played = [Trajectory(EpisodeSpec(k, 0, 0), turns=each, terminated=True) for k, each in enumerate(turns)]
+    table = turn_table(played)
+    gaps = [0.0, 0.0, 0.5, 0.1, 0.2, 0.2, 9.0, 9.0, 0.7, 0.1, float("nan"), float("nan")]
+    table = replace(table, token_other_logprob=table.token_logprob - torch.tensor(gaps, dtype=torch.float64))
+    gains = [0.3, 0.2, 0.4]  # of the turns before those with 0.5, 0.1 and so on
+    mean, std = sum(gains) / 3, torch.tensor(gains).std().item()
+    credit = build("infopo", {"infopo": {"beta": 2.0, "epsilon": 0.0}}).credit(table)
+    first = [2.0 * 0.5 * (gain - mean) / std for gain in gains]
+    close(credit.advantages, [first[0]] * 2 + [first[1]] * 2 + [0.0] * 2 + [first[2]] * 2 + [0.0] * 4, 1e-5)
+    assert credit.metrics["information_gain"] == pytest.approx(0.3)
+    assert credit.metrics["information_known"] == pytest.approx(0.5)
+    table.reward[2] = math.sqrt(0.5)  # a deviation of one half
+    credit = build("infopo", {"infopo": {"ddof": 1, "temperature": 0.5}}).credit(table)
+    assert credit.metrics["information_gate"] == pytest.approx(0.268941, abs=1e-6)

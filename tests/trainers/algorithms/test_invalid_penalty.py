@@ -30,7 +30,9 @@ def table_of(trajectories: list[Trajectory]) -> TurnTable:
     same = table.token_logprob
     squares = same.exp()
     table = replace(table, token_trainer_logprob=same, token_reference_logprob=same)
-    return replace(table, token_teacher_logprob=same, token_squares=squares, token_divergence=squares)
+    return replace(
+        table, token_teacher_logprob=same, token_squares=squares, token_divergence=squares, token_other_logprob=same
+    )
 
 
 def failures(returns: list[float], invalid_turn: int) -> list[Trajectory]:

@@ -23,6 +23,7 @@ from turngym.trainers.engine import divergences
 from turngym.trainers.engine.adapters import adapters_off, add_adapters
 from turngym.trainers.engine.learner import Learner, UpdateConfig
 from turngym.trainers.engine.lessons import lessons_of, transcript
+from turngym.trainers.engine.other_prompts import PromptEditor
 from turngym.trainers.engine.prepared import prepare
 from turngym.trainers.engine.scoring import score
 from turngym.trainers.engine.teachers import OWN_TEACHERS, Teaching
@@ -120,6 +121,54 @@ def test_tdpo_compares_whole_distributions_with_those_of_the_reference(
     for gradient, parameter in zip(found, policy.network.parameters(), strict=True):
         assert gradient is not None
         torch.testing.assert_close(gradient, parameter.grad, atol=1e-6, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "text", "edited"),
+    [
+        ("player 2 3 box 3 3 goal", "box 3 3", "player 2 3 (nothing) goal"),
+        ("player 2 3\nplayer 2 3 goal", "  player 2 3\n", "player 2 3\n(nothing) goal"),
+        ("wall \u00e9\u00df\U0001f600 1", "\u00e9\u00df\U0001f600", "wall (nothing) 1"),
+        ("player 2 3", "2 3", "player (nothing)"),
+        ("player 2 3", "goal", ""),
+        ("player 2 3", " ", ""),
+    ],
+)
+def test_the_last_occurrence_of_a_text_is_exchanged_in_the_tokens_of_a_prompt(
+    prompt: str, text: str, edited: str
+) -> None:
+    model = small_model()
+    ids = model.tokenizer.encode(prompt, add_special_tokens=False)
+    assert model.text_of(PromptEditor(model).exchanged(ids, text, "(nothing)")) == edited
+
+
+def test_the_tokens_around_an_exchanged_text_stay_however_they_were_cut() -> None:
+    model = small_model()
+    around = [model.tokenizer.encode(letter, add_special_tokens=False)[0] for letter in "wall"]
+    middle = model.tokenizer.encode(" goal ", add_special_tokens=False)
+    found = PromptEditor(model).exchanged([*around, *middle, *around], "goal", "box")
+    assert list(found[:4]) == list(found[-4:]) == around
+    assert model.text_of(found) == "wall box wall"
+
+
+def test_what_was_sampled_is_scored_behind_prompts_with_another_observation(trajectories: list[Trajectory]) -> None:
+    policy, placeholder = small_model(), "(no information)"
+    told = [replace(each, turns=[replace(turn) for turn in each.turns]) for each in trajectories]
+    told[0].turns[0].observation = "not in its prompt"
+    table = prepare(told, policy, build("infopo", {"infopo": {"placeholder": placeholder}})).table
+    editor, expected = PromptEditor(policy), []
+    for turn in (turn for each in told for turn in each.turns):
+        prompt, count = editor.exchanged(turn.prompt_ids, turn.observation, placeholder), len(turn.completion_ids)
+        if not prompt:
+            expected.append(torch.full((count,), float("nan")))
+            continue
+        ids = torch.tensor([[*prompt, *turn.completion_ids]])
+        logprobs = policy.network(ids).logits[0, -count - 1 : -1].log_softmax(-1).detach()
+        expected.append(logprobs[range(count), ids[0, -count:]])
+    found = table.token_other_logprob
+    assert found is not None and 0 < int(found.isnan().sum()) < len(found) / 2
+    torch.testing.assert_close(found.float(), torch.cat(expected), atol=1e-5, rtol=0, equal_nan=True)
+    assert float((found - table.token_logprob).abs().nan_to_num(0.0).max()) > 1e-3
 
 
 def test_another_model_scores_what_the_policy_sampled(trajectories: list[Trajectory]) -> None:

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
-from turngym.agents.trajectory import Trajectory
+from turngym.agents.trajectory import Trajectory, Turn
 from turngym.errors import ConfigError
 from turngym.lazy import Tensor, nn
 from turngym.trainers.algorithms.base.clipped import PolicyMethod, RatioLevel, Surrogate
@@ -103,6 +103,10 @@ class Modifier(PolicyMethod[ConfigT]):
     def divergence(self) -> Divergence | None:
         """Divergence from the teacher that the base reads."""
         return self.base.divergence
+
+    def other_observation(self, turn: Turn) -> str | None:
+        """Return that of the base."""
+        return self.base.other_observation(turn)
 
     @property
     def weighs_sampler(self) -> bool:

@@ -237,6 +237,12 @@ CASES: dict[str, Case] = {
     "hgpo": Case("biased", (DIVERGENCE, PENALTY, _CENTRED, LENGTH, Step(_ANCHORS, rules=("is_single",)))),
     "hierarchical_grpo": Case("vanishing", (LENGTH,)),
     "icepop": Case("unbiased", base="rloo", note=_CORRECTION),
+    "infopo": Case(
+        "biased",
+        OUTCOME,
+        settings={"beta": 0.0},
+        note="Measured without the information gain, which needs prompts of text.",
+    ),
     "iw_opd": Case(
         "biased",
         (Step("weights depend on the actions", {"gamma": 0.0}), LENGTH, _OWN_STATES),
