@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 
 import numpy as np
 from tyro.conf import Positional, arg
@@ -27,6 +27,9 @@ from turngym.benchmarks.cli.terminal.play_session import Left, NoSuchCommand, Se
 from turngym.benchmarks.evaluation.states import recorded_states
 from turngym.errors import ConfigError, TurngymError
 from turngym.terminal.console import Console
+
+if TYPE_CHECKING:
+    from turngym.envs.vector import TextVectorEnv
 
 _QUIT = ("quit", "exit")
 _HUMAN, _EXPERT = "human", "expert"
@@ -207,6 +210,7 @@ def watch(session: Session, screen: Screen, agent: Agent | None) -> None:
         TurngymError: The agent gave no answer.
     """
     if agent is not None:
+        agent.attach(cast("TextVectorEnv", _Slot(session)))
         session.follow = lambda turn: _answered(agent.follow(_request(session), turn.action, turn.completion), session)
     session.begin()
     screen.opening(session, is_interactive=False)
@@ -220,6 +224,18 @@ def watch(session: Session, screen: Screen, agent: Agent | None) -> None:
         session.take(action)
         screen.turn(session)
         screen.state(session, is_interactive=False)
+
+
+class _Slot:
+    """The environment of a session as a vector, as far as agents ask one."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def call(self, name: str, *arguments: Any, indices: Sequence[int] = (0,)) -> tuple[Any, ...]:
+        """Return a value of the environment, or what its method returns."""
+        value = getattr(self._session.env, name)
+        return (value(*arguments) if callable(value) else value,)
 
 
 def _request(session: Session) -> Request:

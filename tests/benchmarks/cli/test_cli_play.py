@@ -70,8 +70,9 @@ def test_an_interrupt_ends_with_status_130(monkeypatch: pytest.MonkeyPatch, caps
     assert capsys.readouterr().err == "interrupted\n"
 
 
-def test_the_expert_is_watched_and_solves_it(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["play", GUESS, "--seed", "3", "--agent", "expert"]) == 0
+@pytest.mark.parametrize("agent", [["expert"], ["random", "--style", "critic:by=expert,play=suggested"]])
+def test_the_expert_is_watched_and_solves_it(agent: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["play", GUESS, "--seed", "3", "--agent", *agent]) == 0
     shown = capsys.readouterr().out
     assert [line.removeprefix("action> ") for line in shown.splitlines() if "action> " in line] == expert_actions(3)
     assert "solved after" in shown
