@@ -1,6 +1,6 @@
 """The algorithm interface: declared needs, pure credit assignment, pure loss, and optional hooks.
 
-The trainer reads what an algorithm declares and never checks its name.
+The trainer uses the declared needs and never checks the name of an algorithm.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ ConfigT = TypeVar("ConfigT")
 Normalisation: TypeAlias = Literal["token", "turn", "turn_sum", "trajectory", "trajectory_sum", "nested", "group"]
 """Unit over which a loss is averaged.
 
-``token``: every sampled token of the batch weighs the same. ``turn``: every turn weighs the same, its tokens share it.
-``turn_sum``: token terms are summed inside a turn, then averaged over turns. ``trajectory``: every trajectory weighs
-the same, its tokens share it. ``trajectory_sum``: token terms are summed inside a trajectory, then averaged over
-trajectories. ``nested``: mean over trajectories of the mean over turns of the mean over tokens. ``group``: every group
-weighs the same, its tokens share it.
+``token``: all sampled tokens of the batch have equal weight. ``turn``: all turns have equal weight, divided among their
+tokens. ``turn_sum``: terms are summed over the tokens of a turn and averaged over turns. ``trajectory``: all
+trajectories have equal weight, divided among their tokens. ``trajectory_sum``: terms are summed over the tokens of a
+trajectory and averaged over trajectories. ``nested``: mean over trajectories of the mean over turns of the mean over
+tokens. ``group``: all groups have equal weight, divided among their tokens.
 """
 
 Rollout: TypeAlias = Callable[..., list[Trajectory]]
-"""Plays the episodes of an iteration, fresh ones at every call. With ``greedy=True`` it plays each instance of the call
-before once more, always taking the likeliest token; those episodes are counted and not trained on by themselves. With
-``mixture=WEIGHT``, for methods that need mixtures, it plays each episode of the call before once more, under the same
-number, with tokens drawn in proportion to ``p ** (1 - WEIGHT) * p_ref ** WEIGHT``; they are counted likewise. With
-``branches=[...]``, for methods that need snapshots, it continues from turns of episodes that it played and returns one
-new episode for each :class:``~turngym.agents.trajectory.Branch``, in that order: same group, and only the new turns."""
+"""Plays the episodes of an iteration, new ones at every call. With ``greedy=True`` it plays each instance of the
+previous call once more with greedy decoding; those episodes are counted but not trained on. With ``mixture=WEIGHT``,
+for methods that need mixtures, it plays each episode of the previous call again, under the same number, with tokens
+sampled in proportion to ``p ** (1 - WEIGHT) * p_ref ** WEIGHT``; these are also only counted. With ``branches=[...]``,
+for methods that need snapshots, it continues from turns of earlier episodes and returns one new episode for each
+:class:``~turngym.agents.trajectory.Branch``, in that order, in the same group and with only the new turns."""
 
 
 class Need(enum.Enum):
@@ -54,38 +54,38 @@ class Need(enum.Enum):
     ENTROPY = "entropy"
     JOINT_VIEWS = "joint_views"
     SITUATIONS = "situations"
-    """Turns record what an abstraction of the game keeps of them; see :mod:`turngym.agents.episodes.situations`."""
+    """Turns record the game's abstraction of the decision; see :mod:`turngym.agents.episodes.situations`."""
     SNAPSHOTS = "snapshots"
     SAMPLED_ENTROPIES = "sampled_entropies"
     TRAINER_LOGPROBS = "trainer_logprobs"
     GREEDY = "greedy_episodes"
-    """``collect`` plays instances once more with greedy decoding."""
+    """``collect`` plays instances again with greedy decoding."""
     MIXTURES = "mixture_episodes"
-    """``collect`` plays instances once more with the geometric mixture of the policy and its reference."""
+    """``collect`` plays instances again with the geometric mixture of the policy and its reference."""
     TEACHER_LOGPROBS = "teacher_logprobs"
     OLD_LOGPROBS = "old_logprobs"
-    """The credit reads what ratios are taken against, so that it must be known before the first update."""
+    """The credit reads the old log-probabilities, which must therefore be computed before the first update."""
     SQUARED_PROBABILITIES = "squared_probabilities"
-    """The credit reads the sum of the squared probabilities that each sampled token was drawn from."""
+    """The credit reads the sum of squared probabilities of the distribution of each sampled token."""
     DIVERGENCES = "divergences"
     """The credit reads the method's :attr:`Algorithm.divergence` at each sampled token before the first update."""
     OTHER_PROMPTS = "other_prompts"
-    """The credit reads the log-probabilities of what was sampled behind prompts with another observation, see
+    """The credit reads the log-probabilities of the sampled tokens after prompts with another observation, see
     :meth:`Algorithm.other_observation`."""
     OBSERVATIONS = "observations"
-    """The loss reads the log-probabilities of what prompts say after an answer, see :attr:`LossInputs.observed`."""
+    """The loss reads the log-probabilities of observations after an answer, see :attr:`LossInputs.observed`."""
 
 
 class Divergence(NamedTuple):
-    """A divergence between the next-token distributions p of the policy and q of its teacher or reference policy.
+    """Divergence between the next-token distributions p of the policy and q of its teacher or reference policy.
 
     Args:
         beta: ``beta * KL(q, m) + (1 - beta) * KL(p, m)`` with ``m = (1 - beta) * p + beta * q``; 0 is KL(q, p), 1 is
             KL(p, q).
-        top: Likeliest tokens that it is taken over, renormalised; 0 for the whole vocabulary.
-        of: Whose likeliest tokens these are.
-        tail: Keep the probability of all other tokens as one more token, instead of renormalising.
-        source: Whose distribution q is.
+        top: Number of most likely tokens to which it is restricted, renormalised; 0 for the whole vocabulary.
+        of: Distribution that determines the most likely tokens.
+        tail: Treat all other tokens as one additional token, instead of renormalising.
+        source: Network with the distribution q.
     """
 
     beta: float = 0.5
@@ -101,11 +101,11 @@ class Credit:
 
     Args:
         advantages: Advantage of each token.
-        returns: Critic's target at each token, nan where the critic is not trained; None without a critic.
-        metrics: Numbers to log, such as how many groups had shrunk to one member.
-        columns: Name -> further numbers or texts of each token that the loss needs.
+        returns: Critic's target at each token, nan if the critic is not trained there; None without a critic.
+        metrics: Numbers to log, such as the number of groups that shrank to one member.
+        columns: Name -> further numbers or strings per token, for the loss.
         state: State for ``update_state`` after the batch has been trained on.
-        masked: Tokens that leave the loss, and the averages that it is made of; None if all stay.
+        masked: Tokens excluded from the loss and from its averages; None for none.
     """
 
     advantages: Float[Tensor, "token"]
@@ -118,29 +118,29 @@ class Credit:
 
 @dataclass(frozen=True)
 class LossInputs:
-    """One micro-batch, as the loss sees it. Every tensor is ``[batch, token]``; a turn never spans two rows.
+    """One micro-batch for the loss. Every tensor is ``[batch, token]``; a turn never spans two rows.
 
     Args:
         logprobs: Log-probability of each token under the current policy, temperature included; carries gradients.
-        old_logprobs: The same under the policy that ratios are taken against: as the sampler gave them, or as the
-            trainer computed them before the first update.
+        old_logprobs: The same under the old policy, the denominator of ratios: from the sampler, or computed by the
+            trainer before the first update.
         advantages: Advantage of each sampled token, 0 elsewhere.
         action_mask: True on tokens that the policy sampled.
-        turn_ids: Turn that a sampled token belongs to, as its index in the turn table; -1 elsewhere.
-        weights: Normalisation -> weight of each token; zero outside of the action mask. Computed once for the batch,
-            so that sums over micro-batches do not depend on how the batch was cut.
+        turn_ids: Index in the turn table of each sampled token's turn; -1 elsewhere.
+        weights: Normalisation -> weight of each token; zero outside the action mask. Computed once per batch, so sums
+            do not depend on the split into micro-batches.
         entropy: Entropy of the next-token distribution at each sampled token; carries gradients.
         reference_logprobs: Log-probability under the frozen reference policy.
-        sampler_logprobs: Log-probability that the sampler gave; None if that is ``old_logprobs``.
-        values: Critic before each sampled token; carries gradients.
+        sampler_logprobs: The sampler's log-probabilities; None if they equal ``old_logprobs``.
+        values: Critic's value before each sampled token; carries gradients.
         old_values: The same at the time of credit assignment.
-        returns: Critic's target; nan where the critic is not trained.
-        columns: Those of the credit, in their own precision; 0, or no text, where nothing was sampled.
-        sampled: Places of the sampled tokens, if they are known; see :attr:`sampled_tokens`.
-        divergence: The method's :attr:`Algorithm.divergence` at each sampled token, in nats; carries gradients, 0 where
-            the teacher is silent.
-        observed: True on tokens of observations, where ``logprobs`` holds theirs, and ``weights["observation"]`` the
-            same weight for each, 1 in all; None unless the method needs them.
+        returns: Critic's target; nan if the critic is not trained there.
+        columns: Columns of the credit, in their own precision; 0 or an empty string if no token was sampled.
+        sampled: Positions of the sampled tokens, if known; see :attr:`sampled_tokens`.
+        divergence: The method's :attr:`Algorithm.divergence` at each sampled token, in nats; carries gradients, 0
+            without a teacher's distribution.
+        observed: True on tokens of observations, for which ``logprobs`` and ``weights["observation"]`` (equal weights
+            with sum 1) are set as well; None unless the method needs them.
     """
 
     logprobs: Float[Tensor, "batch token"]
@@ -162,12 +162,12 @@ class LossInputs:
 
     @property
     def sampled_tokens(self) -> SampledTokens:
-        """Places of the sampled tokens; looked up on the device if they are not known."""
+        """Positions of the sampled tokens; computed on the device if unknown."""
         return SampledTokens.of(self.turn_ids) if self.sampled is None else self.sampled
 
     @property
     def behaviour_logprobs(self) -> Float[Tensor, "batch token"]:
-        """Log-probability of each token under the policy that sampled it, as the sampler gave it."""
+        """The sampler's log-probability of each token."""
         return self.old_logprobs if self.sampler_logprobs is None else self.sampler_logprobs
 
     def numbers(self, name: str) -> Tensor:
@@ -194,7 +194,7 @@ class LossInputs:
 
 
 class Term(NamedTuple):
-    """Per-token terms and the normalisation that they are summed with: ``sum(weights[over] * values)``."""
+    """Per-token terms with their normalisation: the total is ``sum(weights[over] * values)``."""
 
     values: Float[Tensor, "batch token"]
     over: str
@@ -219,7 +219,7 @@ class LossOutput:
     probes: Mapping[str, Term] = field(default_factory=dict)
 
     def total(self, inputs: LossInputs) -> Float[Tensor, ""]:
-        """Return the number to minimise: the sum of the terms over a micro-batch."""
+        """Return the loss: the sum of the terms over a micro-batch."""
         return torch.stack([term.total(inputs) for term in self.terms.values()]).sum()
 
 
@@ -227,7 +227,7 @@ class Gradients(NamedTuple):
     """Result of ``transform_gradients``.
 
     Args:
-        values: The gradient to apply to each parameter of the policy.
+        values: Gradient to apply, by parameter of the policy.
         metrics: Numbers to log about them, as ``train/NAME``.
     """
 
@@ -255,7 +255,7 @@ class Algorithm(ABC, Generic[ConfigT]):
     @property
     @abstractmethod
     def normalisations(self) -> frozenset[str]:
-        """The normalisations that the loss reads from ``LossInputs.weights``."""
+        """Normalisations that the loss uses in ``LossInputs.weights``."""
 
     @abstractmethod
     def credit(self, table: TurnTable) -> Credit:
@@ -269,30 +269,30 @@ class Algorithm(ABC, Generic[ConfigT]):
 
     @property
     def compares_same_seat(self) -> bool:
-        """True if a method that needs groups compares episodes of the same seat alone, in games between seats."""
+        """True if, in multi-agent games, a group method compares only episodes of the same seat."""
         return False
 
     @property
     def named_roles(self) -> tuple[str, ...]:
-        """Roles of a game, or seats where it has none, that the settings name."""
+        """Roles of a game (seats if it has no roles) that the settings name."""
         return ()
 
     @property
     def reference_every(self) -> int:
-        """Iterations after which the reference policy becomes a copy of the policy; 0 keeps the first one."""
+        """Iterations between refreshes of the reference policy from the policy; 0 for none."""
         return 0
 
     @property
     def divergence(self) -> Divergence | None:
-        """Divergence over the vocabulary, from teacher or reference, that the loss reads; None if it reads none."""
+        """Divergence over the vocabulary from teacher or reference that the loss uses; None for none."""
         return None
 
     def other_observation(self, turn: Turn) -> str | None:
-        """Return a text in place of a turn's observation, for a further pass of the policy; None for no such pass."""
+        """Return a replacement for a turn's observation, for an additional forward pass; None for no such pass."""
         return None
 
     def learner(self, run: TrainConfig) -> Callable[..., Learner] | None:
-        """Return what makes the learner of a run, with the arguments of :class:`.Learner`; None for that one.
+        """Return the factory of the run's learner, with the arguments of :class:`.Learner`; None for the default.
 
         For methods whose updates are not a loss over the sampled tokens.
         """
@@ -312,7 +312,7 @@ class Algorithm(ABC, Generic[ConfigT]):
         return {}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Restore what ``state`` returned."""
+        """Restore a state returned by ``state``."""
 
     def modules(self) -> Mapping[str, nn.Module]:
         """Return extra networks that are trained and checkpointed with the policy."""
@@ -321,7 +321,7 @@ class Algorithm(ABC, Generic[ConfigT]):
     def module_losses(self, credit: Credit) -> Iterator[Tensor]:
         """Yield losses of the networks of ``modules`` alone; each is minimised by one update before the next is drawn.
 
-        They come after the updates with a batch and after ``update_state``, with the step size of the last update.
+        These updates follow those on a batch and ``update_state``, with the learning rate of the last update.
         """
         return iter(())
 

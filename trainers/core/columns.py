@@ -1,4 +1,4 @@
-"""Columns in batches: from turns and episodes to the turn table, and from the credit of tokens to micro-batches."""
+"""Columns in batches: from turns and episodes to the turn table, and from per-token credit to micro-batches."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 Scope: TypeAlias = Literal["token", "turn", "episode"]
 TableColumn: TypeAlias = "Tensor | tuple[str, ...]"
-"""Numbers in double precision, nan where a turn has none; or texts, empty where it has none."""
+"""Numbers in double precision, or strings; nan or empty if missing."""
 RecordT = TypeVar("RecordT", Turn, Trajectory)
 NO_COLUMNS: Mapping[Scope, Mapping[str, TableColumn]] = {"token": {}, "turn": {}, "episode": {}}
 
 
 @dataclass(frozen=True)
 class Texts:
-    """Texts laid out like a tensor; equal texts are stored once.
+    """Strings laid out like a tensor; equal strings are stored once.
 
     Args:
-        values: The distinct texts.
-        index: Index of the text at each place, -1 for none.
+        values: The distinct strings.
+        index: Index of the string at each position, -1 for none.
 
     >>> Texts.of(["a", "b", "a"]).at(torch.tensor([True, False, True]))
     ['a', 'a']
@@ -37,34 +37,34 @@ class Texts:
 
     @classmethod
     def of(cls, texts: Sequence[str]) -> Texts:
-        """Lay texts out in a row."""
+        """Lay out strings in one dimension."""
         numbers: dict[str, int] = {}
         index = [numbers.setdefault(text, len(numbers)) for text in texts]
         return cls(tuple(numbers), torch.tensor(index, dtype=torch.long))
 
     def __getitem__(self, where: Tensor) -> Texts:
-        """Return the texts at some places, as a tensor is indexed."""
+        """Return the strings at some positions, indexed like a tensor."""
         return Texts(self.values, self.index[where.cpu()])
 
     def at(self, where: Bool[Tensor, "..."]) -> list[str]:
-        """Return the texts under a mask, in order."""
+        """Return the strings selected by a mask, in order."""
         return self[where].tolist()
 
     def tolist(self) -> list[str]:
-        """Return all texts in order, as one list."""
+        """Return all strings in order, as one list."""
         return [self.values[number] if number >= 0 else "" for number in self.index.flatten().tolist()]
 
 
 TokenColumn: TypeAlias = "Tensor | Texts"
-"""A column over sampled tokens: numbers of any precision, or texts; more dimensions may follow that of the tokens."""
+"""A column over sampled tokens: numbers of any precision, or strings; further dimensions may follow."""
 
 
 class SampledTokens(NamedTuple):
-    """The sampled tokens of a micro-batch; found on the host, so that nothing waits for a device to count them.
+    """The sampled tokens of a micro-batch; computed on the host to avoid synchronisation with a device.
 
     Args:
-        place: Place of each token, with the rows one after another.
-        turn: Number of the token's turn among those of the micro-batch.
+        place: Position of each token in the flattened rows.
+        turn: Index of the token's turn within the micro-batch.
         num_turns: Number of these turns.
 
     >>> SampledTokens.of(torch.tensor([[7, -1, 7], [9, -1, -1]]))
@@ -77,7 +77,7 @@ class SampledTokens(NamedTuple):
 
     @classmethod
     def of(cls, turn_ids: Int[Tensor, "batch token"]) -> SampledTokens:
-        """Return those of a micro-batch, given the turn of each token, -1 where nothing was sampled."""
+        """Return the sampled tokens of a micro-batch, given the turn of each token, -1 if not sampled."""
         flat = turn_ids.flatten()
         place = torch.nonzero(flat >= 0).squeeze(-1)
         distinct, turn = torch.unique(flat[place], return_inverse=True)
@@ -89,12 +89,12 @@ class SampledTokens(NamedTuple):
 
 
 def lay_out(column: Tensor, index: Tensor, fill: float = 0.0) -> Tensor:
-    """Lay numbers over sampled tokens out as ``[row, column]``.
+    """Lay out numbers over sampled tokens as ``[row, column]``.
 
     Args:
         column: The numbers; the first dimension is that of the tokens.
-        index: Token of each place, -1 if there is none.
-        fill: Value of places without a token.
+        index: Token at each position, -1 for none.
+        fill: Value at positions without a token.
     """
     shape = (*index.shape, *column.shape[1:])
     if not len(column):
@@ -104,9 +104,9 @@ def lay_out(column: Tensor, index: Tensor, fill: float = 0.0) -> Tensor:
 
 
 def lay_out_column(column: TokenColumn, index: Tensor, device: torch.device | str = "cpu") -> TokenColumn:
-    """Lay a column over sampled tokens out as ``[row, column]``: 0, or no text, if there is no token.
+    """Lay out a column over sampled tokens as ``[row, column]``: 0 or empty at positions without a token.
 
-    Numbers keep their precision. Texts stay on the CPU.
+    Numbers keep their precision. Strings stay on the CPU.
     """
     if isinstance(column, Texts):
         return Texts(column.values, lay_out(column.index, index, -1).long())
@@ -114,10 +114,10 @@ def lay_out_column(column: TokenColumn, index: Tensor, device: torch.device | st
 
 
 def check_token_columns(columns: Mapping[str, TokenColumn], num_tokens: int) -> None:
-    """Raise if a column of a credit does not have one entry for each sampled token.
+    """Raise unless each column of a credit has one entry per sampled token.
 
     Raises:
-        ConfigError: One is not.
+        ConfigError: A column has another number of entries.
     """
     for name, column in columns.items():
         length = len(column.index if isinstance(column, Texts) else column)
@@ -136,10 +136,10 @@ def table_columns(
     Args:
         episodes: Columns of each episode.
         turns: Columns of each turn.
-        num_tokens: Sampled tokens of each turn.
+        num_tokens: Number of sampled tokens of each turn.
 
     Raises:
-        ConfigError: A column mixes numbers and texts, or has another number of entries than tokens.
+        ConfigError: A column mixes numbers and strings, or its number of entries is not that of tokens.
     """
     of_turns = [name for name in _names(turns) if not _is_over_tokens(turns, name)]
     of_tokens = [name for name in _names(turns) if _is_over_tokens(turns, name)]
@@ -187,7 +187,7 @@ _COLLECTED = "collected/"
 
 
 def with_columns(record: RecordT, columns: Mapping[str, Any]) -> RecordT:
-    """Return a copy of a turn or a trajectory with more columns.
+    """Return a copy of a turn or trajectory with additional columns.
 
     >>> with_columns(Turn("", "", "go", columns={"cost": 1.0}), {"value": 0.5}).columns
     {'cost': 1.0, 'value': 0.5}
@@ -196,13 +196,13 @@ def with_columns(record: RecordT, columns: Mapping[str, Any]) -> RecordT:
 
 
 def with_counts(trajectories: Sequence[Trajectory], counts: Mapping[str, float]) -> list[Trajectory]:
-    """Return copies of an iteration's trajectories that carry what ``collect`` counted, for :func:`counts_of`."""
+    """Return copies of an iteration's trajectories with the counts of ``collect``, for :func:`counts_of`."""
     named = {_COLLECTED + name: float(count) for name, count in counts.items()}
     return [with_columns(trajectory, named) for trajectory in trajectories]
 
 
 def counts_of(columns: Mapping[str, TableColumn]) -> dict[str, float]:
-    """Return what ``collect`` counted, given the episode columns of a turn table."""
+    """Return the counts of ``collect``, given the episode columns of a turn table."""
     found = {}
     for name, column in columns.items():
         if name.startswith(_COLLECTED) and isinstance(column, Tensor) and not bool(column.isnan().all()):
@@ -211,6 +211,6 @@ def counts_of(columns: Mapping[str, TableColumn]) -> dict[str, float]:
 
 
 def without_counts(trajectory: Trajectory) -> Trajectory:
-    """Return a copy of a trajectory without what ``collect`` counted in the iteration that it was played in."""
+    """Return a copy of a trajectory without the counts of ``collect``."""
     kept = {name: value for name, value in trajectory.columns.items() if not name.startswith(_COLLECTED)}
     return replace(trajectory, columns=kept)

@@ -1,4 +1,4 @@
-"""Episodes and completions that were cut off: which of them are kept out of the loss, and how many."""
+"""Truncated episodes and completions: exclusion from the loss, and metrics."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from turngym.trainers.core.update_config import Exclusion, OnContext
 
 
 def did_not_fit(trajectory: Trajectory) -> bool:
-    """Return whether an episode ended because its next prompt did not fit."""
+    """Return True if an episode ended because its next prompt did not fit."""
     return trajectory.truncation_reason == "context"
 
 
 def require_turns(trajectories: Sequence[Trajectory]) -> None:
-    """Raise if no episode had room for its first prompt, because no later one would.
+    """Raise if no episode's first prompt fits, because training would have no data.
 
     Raises:
-        ConfigError: There are episodes, and in none of them the first prompt fits.
+        ConfigError: There are episodes, and none of their first prompts fits.
     """
     empty = [trajectory for trajectory in trajectories if did_not_fit(trajectory) and not trajectory.turns]
     if empty and len(empty) == len(trajectories):
@@ -32,12 +32,12 @@ def require_turns(trajectories: Sequence[Trajectory]) -> None:
 
 
 def kept(trajectories: Sequence[Trajectory], on_context: OnContext) -> list[Trajectory]:
-    """Return the trajectories that may be trained on: no fault, at least one turn, and not dropped."""
+    """Return the trajectories to train on: without a fault, with at least one turn, and not dropped."""
     return [each for each in usable(trajectories) if on_context != "drop" or not did_not_fit(each)]
 
 
 def _is_unfinished(trajectory: Trajectory) -> bool:
-    """Return whether an episode was cut off for another reason than a prompt that did not fit."""
+    """Return True if an episode was truncated, but not because of a prompt that did not fit."""
     return trajectory.truncated and not trajectory.terminated and not did_not_fit(trajectory)
 
 
@@ -61,7 +61,7 @@ def masked(table: TurnTable, trajectories: Sequence[Trajectory], exclusion: Excl
 
 
 def context_metrics(trajectories: Sequence[Trajectory], on_context: OnContext) -> dict[str, float]:
-    """Return how many episodes are not in the loss because a prompt did not fit, and what that did to groups."""
+    """Return metrics of episodes excluded because a prompt did not fit, and of the effect on groups."""
     cut = [each for each in trajectories if did_not_fit(each) and not each.fault]
     lost = [each for each in cut if on_context == "drop" or not each.turns]
     silent = lost if on_context != "mask" else cut
@@ -72,7 +72,7 @@ def context_metrics(trajectories: Sequence[Trajectory], on_context: OnContext) -
 
 
 def exclusion_metrics(trajectories: Sequence[Trajectory], exclusion: Exclusion) -> dict[str, float]:
-    """Return how many episodes and turns are not in the loss because they were cut off."""
+    """Return metrics of truncated episodes and turns that are excluded from the loss."""
     used = kept(trajectories, exclusion.on_context)
     overlong = sum(turn.cut_off for each in used for turn in each.turns) if exclusion.on_overlong == "mask" else 0
     unfinished = sum(map(_is_unfinished, used)) if exclusion.on_truncated == "mask" else 0

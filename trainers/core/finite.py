@@ -17,11 +17,11 @@ from turngym.trainers.core.turn_table import TurnTable
 BadReward: TypeAlias = Literal["stop", "drop"]
 _SHOWN = 200
 _REFUSED = re.compile(r"exception: NotFinite: got (.*), which is not finite$")
-"""Matches the fault of a slot whose environment gave such a reward."""
+"""Matches the fault of a slot whose environment returned a non-finite reward."""
 
 
 def place_of(trajectory: Trajectory, turn: int) -> dict[str, Any]:
-    """Return the facts about a turn that help to debug it."""
+    """Return a description of a turn for debugging."""
     record = trajectory.turns[turn]
     return {
         "env": trajectory.env_id,
@@ -39,7 +39,7 @@ def place_of(trajectory: Trajectory, turn: int) -> dict[str, Any]:
 
 
 def _place_of_row(kept: Sequence[Trajectory], row: int) -> dict[str, Any]:
-    """Return the facts about a turn of the turn table of these trajectories."""
+    """Return the description of a row of the turn table of these trajectories."""
     for trajectory in kept:
         if row < len(trajectory.turns):
             return place_of(trajectory, row)
@@ -48,9 +48,9 @@ def _place_of_row(kept: Sequence[Trajectory], row: int) -> dict[str, Any]:
 
 
 def _bad_reward(trajectory: Trajectory) -> tuple[int, str] | None:
-    """Return the first turn whose reward, or a part of it, is not finite, and what it got; None if there is none.
+    """Return the first turn with a non-finite reward or reward component, and the value; None without one.
 
-    A vector ends the episode there as a faulted one, whose last turn has the reward 0.
+    A vector ends such an episode with a fault, and its last turn has reward 0.
     """
     if trajectory.fault:
         refused = _REFUSED.match(trajectory.fault)
@@ -65,17 +65,17 @@ def _bad_reward(trajectory: Trajectory) -> tuple[int, str] | None:
 
 
 def screen_rewards(trajectories: Sequence[Trajectory], bad_reward: BadReward) -> int:
-    """Check for non-finite rewards right after the episodes were played.
+    """Check episodes for non-finite rewards.
 
     Args:
         trajectories: Episodes; those with another fault are skipped.
-        bad_reward: ``drop`` marks an episode with such a reward as faulted, so that it is counted but not used.
+        bad_reward: ``drop`` marks an episode with such a reward as faulted: counted but not used.
 
     Returns:
-        How many episodes were dropped.
+        Number of dropped episodes.
 
     Raises:
-        DivergenceError: There is one, and ``bad_reward`` is ``stop``.
+        DivergenceError: A reward is not finite, and ``bad_reward`` is ``stop``.
     """
     dropped = 0
     for trajectory in trajectories:
@@ -98,7 +98,7 @@ def check_advantages(advantages: Tensor, table: TurnTable, kept: Sequence[Trajec
     """Raise if an advantage is not finite.
 
     Raises:
-        DivergenceError: One is not; it names the turn.
+        DivergenceError: An advantage is not finite; the message names the turn.
     """
     bad = torch.nonzero(~torch.isfinite(advantages)).flatten()
     if len(bad):
@@ -114,7 +114,7 @@ def check_advantages(advantages: Tensor, table: TurnTable, kept: Sequence[Trajec
 
 
 def bad_loss(output: LossOutput, inputs: LossInputs) -> DivergenceError:
-    """Return the error about a loss that is not finite, with its term and turn."""
+    """Return the error for a non-finite loss, with term and turn."""
     where: dict[str, Any] = {}
     for name, term in output.terms.items():
         weighed = (inputs.weights[term.over] * term.values).detach()
@@ -135,7 +135,7 @@ def bad_loss(output: LossOutput, inputs: LossInputs) -> DivergenceError:
 
 
 def located(error: DivergenceError, kept: Sequence[Trajectory]) -> DivergenceError:
-    """Return the error with the facts about its turn, if it names one."""
+    """Return the error with the description of its turn, if it names one."""
     row = error.where.pop("row", None)
     if isinstance(row, int):
         error.where = {**_place_of_row(kept, row), **error.where}
@@ -143,7 +143,7 @@ def located(error: DivergenceError, kept: Sequence[Trajectory]) -> DivergenceErr
 
 
 def _first_bad(named: Mapping[str, Tensor]) -> str:
-    """Return the name of the first tensor with an entry that is not finite; empty if there is none."""
+    """Return the name of the first tensor with a non-finite entry; empty without one."""
     if not named:
         return ""
     sums: dict[type[Tensor], list[Tensor]] = {}
@@ -161,7 +161,7 @@ def check_weights(modules: Mapping[str, nn.Module]) -> None:
         modules: Name -> network.
 
     Raises:
-        DivergenceError: One is not; it names the parameter.
+        DivergenceError: A weight is not finite; the message names the parameter.
     """
     named = {f"{key}.{name}": p for key, module in modules.items() for name, p in module.named_parameters()}
     bad = _first_bad({name: parameter for name, parameter in named.items() if parameter.requires_grad})
@@ -174,7 +174,7 @@ def check_weights(modules: Mapping[str, nn.Module]) -> None:
 
 
 def bad_gradient(gradients: Mapping[str, Tensor]) -> DivergenceError:
-    """Return the error about gradients that are not finite, with the name of the first such parameter.
+    """Return the error for non-finite gradients, with the name of the first parameter.
 
     Args:
         gradients: Name of a parameter -> its gradient.

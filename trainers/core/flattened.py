@@ -1,4 +1,4 @@
-"""Trajectories as one list of turns: the only place where sampled tokens are counted."""
+"""Trajectories as a flat list of turns; defines the order and number of sampled tokens."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from turngym.errors import ConfigError
 
 
 class FlatTurn(NamedTuple):
-    """A turn and its place in a batch.
+    """A turn and its position in a batch.
 
     Args:
-        episode: Place of the episode.
-        position: Place of the turn in its episode.
+        episode: Index of the episode.
+        position: Index of the turn in its episode.
         trajectory: The episode.
         turn: The turn.
         first_token: Number of tokens sampled in earlier turns of the batch.
@@ -38,11 +38,11 @@ def flatten(trajectories: Sequence[Trajectory]) -> list[FlatTurn]:
 
 
 def check_tokens(turns: Sequence[FlatTurn]) -> None:
-    """Raise for turns whose sampled tokens cannot be trained on.
+    """Raise if sampled tokens cannot be trained on.
 
     Raises:
-        ConfigError: A turn has another number of log-probabilities than of sampled tokens, tokens and no prompt, or
-            tokens that were sampled from a part of the vocabulary.
+        ConfigError: In some turn, the number of log-probabilities differs from that of sampled tokens, the prompt is
+            missing, or tokens were sampled from part of the vocabulary.
     """
     for each in turns:
         turn, tokens = each.turn, len(each.turn.completion_ids)

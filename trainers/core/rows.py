@@ -1,12 +1,11 @@
-"""Training sequences: tokens with the positions whose log-probabilities are needed, and the batch made of them.
+"""Training sequences: tokens with the positions whose log-probabilities are needed, and batches of them.
 
 If a prompt starts with an earlier prompt plus completion of the episode, the turns share a sequence; otherwise a new
-one begins. So a conversation is one sequence an episode, and conversations that take turns are one each. A window never
-continues a former one, however long its history: it repeats earlier answers as text in the message of the user, not
-where they were sampled. Loss inputs are compact: one column for each position that is read, not one for each token.
+one starts. A conversation is therefore one sequence per episode, and interleaved conversations are one each. In
+``window`` mode no prompt continues an earlier one, because earlier answers are repeated as text in the user's message.
+Loss inputs are compact: one column per position that is read, not per token.
 
-A completion lies in one piece of a sequence, so it is kept as a span; tokens and reads of all sequences are arrays that
-the sequences are slices of.
+A completion is contiguous and stored as a span; the sequences are slices of shared arrays of tokens and reads.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ Integers: TypeAlias = NDArray[np.int64]
 
 
 class Read(NamedTuple):
-    """One position of a sequence whose output is used.
+    """A position of a sequence whose network output is used.
 
     Args:
         position: Index into the sequence's ids; the network's output there predicts the next token.
-        target: The token that follows; -1 where only the critic reads.
+        target: The next token; -1 if only the critic reads the position.
         token: Index of that token among the table's sampled tokens; -1 if it was not sampled.
         turn: Row of the turn table; -1 at the prompt after the last turn, and at observed tokens.
         episode: Episode in the turn table; -1 at observed tokens.
@@ -49,7 +48,7 @@ class Read(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reads:
-    """The positions of a sequence that are read, as arrays of equal length; iterating yields each as a :class:`Read`.
+    """The read positions of a sequence, as arrays of equal length; iteration yields :class:`Read` objects.
 
     >>> reads = Reads.of([Read(1, 7, 0, 0, 0), Read(2, 8, 1, 0, 0)])
     >>> len(reads), reads.target.tolist()
@@ -64,11 +63,11 @@ class Reads:
 
     @classmethod
     def of(cls, reads: Iterable[Read]) -> Reads:
-        """Return reads that are given one by one."""
+        """Return the arrays of single reads."""
         return cls(*np.array(list(reads), dtype=np.int64).reshape(-1, len(Read._fields)).T)
 
     def __len__(self) -> int:
-        """Return how many positions are read."""
+        """Return the number of read positions."""
         return len(self.position)
 
     def __iter__(self) -> Iterator[Read]:
@@ -83,7 +82,7 @@ class Reads:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Row:
-    """One training sequence and the positions that are read, with its images in the order of their placeholders."""
+    """A training sequence and its read positions, with its images in the order of their placeholders."""
 
     ids: Integers
     reads: Reads
@@ -91,7 +90,7 @@ class Row:
 
     @classmethod
     def of(cls, ids: Sequence[int], reads: Iterable[Read]) -> Row:
-        """Return a sequence given as single tokens and reads."""
+        """Return a sequence of single tokens and reads."""
         return cls(np.array(ids, dtype=np.int64), Reads.of(reads))
 
 
@@ -99,9 +98,9 @@ _OBSERVED = -2
 
 
 class _Span(NamedTuple):
-    """Positions of one turn that are read, one after another: ``length`` from ``position`` on.
+    """Consecutive read positions of one turn: ``length`` from ``position`` on.
 
-    The first token is -1 where only the critic reads, and ``_OBSERVED`` where an observation follows an answer.
+    The first token is -1 if only the critic reads them, and ``_OBSERVED`` for an observation after an answer.
     """
 
     position: int
@@ -153,7 +152,7 @@ class _RowWriter:
         self.observed = observed
         self._rows: list[_OpenRow] = []
         self._open: dict[int, list[int]] = {}
-        """Length -> numbers of the sequences of this episode that are so long."""
+        """Length -> indices of this episode's sequences of that length."""
 
     def flush(self) -> None:
         """End the sequences of the episode."""
@@ -177,13 +176,13 @@ class _RowWriter:
         row.spans.append(_Span(len(row.prompt) - 1, length, token if row.completion else -1, turn, episode))
 
     def _continued(self, tokens: _Tokens) -> int | None:
-        """Return the latest sequence that a turn continues: conversations of one episode may take turns."""
+        """Return the latest sequence that a turn continues; conversations of one episode may be interleaved."""
         longest = len(tokens.prompt)
         short = [number for length, numbers in self._open.items() if length <= longest for number in numbers]
         return next((k for k in sorted(short, reverse=True) if self._rows[k].is_continued_by(tokens)), None)
 
     def rows(self) -> list[Row]:
-        """Return the sequences, which are slices of arrays over all of them."""
+        """Return the sequences, as slices of shared arrays."""
         lengths = [len(each.prompt) + len(each.completion) for each in self._rows]
         tokens = chain.from_iterable((each.prompt, each.completion) for each in self._rows)
         ids = np.fromiter(chain.from_iterable(tokens), np.int64, sum(lengths))
@@ -193,7 +192,7 @@ class _RowWriter:
         return [Row(ids[start:end], reads[first:last], row.shown) for (start, end), (first, last), row in slices]
 
     def _reads(self, ids: Integers, starts: Integers) -> tuple[Reads, Integers]:
-        """Return the reads of all sequences, and where those of each start and end."""
+        """Return the reads of all sequences, and the bounds of each sequence."""
         spans = [span for row in self._rows for span in row.spans]
         counts = [len(row.spans) for row in self._rows]
         position, lengths, token, turn, episode = np.array(spans, dtype=np.int64).reshape(-1, 5).T
@@ -210,11 +209,11 @@ class _RowWriter:
 
 
 def build_rows(trajectories: Sequence[Trajectory], with_final_prompts: bool, merge: bool = True) -> list[Row]:
-    """Return the training sequences of trajectories that are in a turn table, in table order.
+    """Return the training sequences of a turn table's trajectories, in table order.
 
     Args:
         trajectories: Usable trajectories, the same as in the table.
-        with_final_prompts: Whether the critic reads the prompt after the last turn of truncated episodes.
+        with_final_prompts: Let the critic read the prompt after the last turn of truncated episodes.
         merge: False gives every turn its own sequence; the loss and its gradient stay the same.
     """
     return rows_of(flatten(trajectories), with_final_prompts, merge)
@@ -225,7 +224,7 @@ def rows_of(
 ) -> list[Row]:
     """Return the training sequences of trajectories, given their turns from ``flatten``.
 
-    With ``observed`` they also read what prompts that continue an earlier turn have behind it, each token once.
+    With ``observed``, tokens of observations in continued prompts are read as well, each once.
     """
     writer = _RowWriter(merge, observed)
     for number, (episode, position, trajectory, turn, first_token) in enumerate(turns):
@@ -244,11 +243,11 @@ class Batch:
 
     Args:
         sequences: Distinct token sequences with their read positions.
-        sequence_of: The sequence of each row.
-        token: Index of the sampled token of a column, -1 elsewhere, ``[row, column]``.
-        turn: Row of the turn table, -1 elsewhere, ``[row, column]``.
-        episode: Episode of each column, -1 in padding, ``[row, column]``.
-        observed: True where a column has a token that was read and not sampled, ``[row, column]``.
+        sequence_of: Index of the sequence of each row.
+        token: Index of the sampled token, -1 for none, ``[row, column]``.
+        turn: Row of the turn table, -1 for none, ``[row, column]``.
+        episode: Episode, -1 in padding, ``[row, column]``.
+        observed: True at tokens of observations, ``[row, column]``.
     """
 
     sequences: tuple[Row, ...]
@@ -260,12 +259,12 @@ class Batch:
 
     @property
     def action_mask(self) -> Bool[Tensor, "row column"]:
-        """True where a column has a sampled token."""
+        """True at sampled tokens."""
         return self.token >= 0
 
 
 def build_batch(rows: Sequence[Row]) -> Batch:
-    """Find the distinct sequences and lay the columns out."""
+    """Deduplicate the sequences and lay out the columns."""
     numbers: dict[tuple[bytes, ...], int] = {}
     distinct: list[Row] = []
     sequence_of = []
@@ -286,7 +285,7 @@ def build_batch(rows: Sequence[Row]) -> Batch:
 
 
 def padded(arrays: Sequence[Integers], fill: int = -1) -> Int[Tensor, "row column"]:
-    """Lay arrays out as the rows of a matrix, with ``fill`` behind those that are shorter than the longest.
+    """Return a matrix with the arrays as rows, padded at the end with ``fill``.
 
     >>> padded([np.array([4, 5]), np.array([6])]).tolist()
     [[4, 5], [6, -1]]
@@ -301,7 +300,7 @@ def padded(arrays: Sequence[Integers], fill: int = -1) -> Int[Tensor, "row colum
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """Some distinct sequences and every row that repeats one of them.
+    """Some distinct sequences and all rows that repeat them.
 
     Args:
         sequences: Indices of the sequences.
@@ -315,26 +314,26 @@ class MicroBatch:
 
 
 class Cut(Protocol):
-    """Decides which sequences go through a network together."""
+    """Assigns sequences to forward passes."""
 
     def __call__(self, sequences: Sequence[Row], chosen: Sequence[int], max_tokens: int, /) -> list[list[int]]:
-        """Return the numbers of the chosen sequences, cut into micro-batches."""
+        """Return the indices of the chosen sequences, split into micro-batches."""
         ...
 
 
 SQUARES_FROM = 4096
-"""Tokens that see more tokens than that count several times in a micro-batch."""
+"""Number of attended tokens above which a token counts several times in a micro-batch."""
 
 
 def token_cost(tokens: int, seen: int) -> float:
-    """Return what tokens take of a micro-batch's budget.
+    """Return the cost of tokens in a micro-batch's budget.
 
-    Activations grow with the tokens, and attention with its mask with the tokens times those that each sees. Logits
-    cost nothing here: no more of them are held than those of one chunk, however many positions are read.
+    Activations grow with the number of tokens, attention and its mask with that number times the attended tokens.
+    Logits do not count: at most one chunk of them is held.
 
     Args:
-        tokens: Number that share a forward pass.
-        seen: Number of tokens each attends over, masked ones included.
+        tokens: Number of tokens in a forward pass.
+        seen: Number of tokens that each attends to, masked ones included.
 
     >>> token_cost(2048, 512), token_cost(16_384, 8192)
     (2048.0, 32768.0)
@@ -343,7 +342,7 @@ def token_cost(tokens: int, seen: int) -> float:
 
 
 def by_padded_length(sequences: Sequence[Row], chosen: Sequence[int], max_tokens: int) -> list[list[int]]:
-    """Cut sequences into micro-batches that cost at most ``max_tokens`` padded tokens, similar lengths together."""
+    """Split sequences into micro-batches of at most ``max_tokens`` padded tokens, similar lengths together."""
     chunks: list[list[int]] = []
     for s in sorted(chosen, key=lambda s: (len(sequences[s].ids), s)):
         length = len(sequences[s].ids)
@@ -357,12 +356,12 @@ def by_padded_length(sequences: Sequence[Row], chosen: Sequence[int], max_tokens
 def micro_batches(
     batch: Batch, sequences: Sequence[int], max_tokens: int, cut: Cut = by_padded_length
 ) -> list[MicroBatch]:
-    """Cut sequences into micro-batches, each with all rows that repeat one of its sequences.
+    """Split sequences into micro-batches, each with all rows that repeat its sequences.
 
     Args:
         batch: The batch.
-        sequences: Numbers of the distinct sequences that are wanted.
-        max_tokens: Tokens that go through a network together.
+        sequences: Indices of the distinct sequences to include.
+        max_tokens: Maximum number of tokens per forward pass.
         cut: Layout.
     """
     position = torch.full((len(batch.sequences),), -1, dtype=torch.long)

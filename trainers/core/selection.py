@@ -1,4 +1,4 @@
-"""Turn tables of some of a table's episodes."""
+"""Selecting episodes of a turn table."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ _KEYS = ("episode", "group", "anchor", "agent")
 
 
 def select_episodes(table: TurnTable, chosen: Bool[Tensor, "episode"]) -> TurnTable:
-    """Return the table of some episodes, as if the others had not been played.
+    """Return the table with only some of its episodes.
 
     Args:
         table: A table.
-        chosen: Which episodes are kept.
+        chosen: Mask of the episodes to keep.
     """
     turns = chosen[table.episode] if table.num_turns else torch.zeros(0, dtype=torch.bool)
     kept: dict[Scope, Tensor] = {"token": turns[table.token_turn], "turn": turns, "episode": chosen}
@@ -70,7 +70,7 @@ def select_episodes(table: TurnTable, chosen: Bool[Tensor, "episode"]) -> TurnTa
 
 
 def _at(column: TableColumn | None, kept: Tensor) -> TableColumn | None:
-    """Return the entries of a column that are kept; nothing for a column that the table does not have."""
+    """Return the kept entries of a column; None if the table does not have it."""
     if column is None or not len(column):
         return column
     if isinstance(column, tuple):

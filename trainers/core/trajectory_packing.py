@@ -1,6 +1,6 @@
-"""Whole trajectories as compact JSON, for other processes of the same run: with usage, notes and snapshots.
+"""Compact JSON of whole trajectories, with usage, notes and snapshots, for other processes of the run.
 
-A prompt that continues the previous turn is stored as what it adds, and each picture of an episode once.
+For a prompt that continues the previous turn only the new tokens are stored, and each image of an episode once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from turngym.agents.usage import Usage
 
 
 def packed(trajectory: Trajectory) -> dict[str, Any]:
-    """Return a trajectory as JSON-compatible data; where it branches off is left out.
+    """Return a trajectory as JSON-compatible data, without its branching point.
 
     >>> from turngym.agents.trajectory import EpisodeSpec
     >>> played = Trajectory(EpisodeSpec(0, 7), turns=[Turn("", "", "go", notes=(Note("summary", "a wall"),))])
@@ -43,10 +43,10 @@ def packed(trajectory: Trajectory) -> dict[str, Any]:
 
 
 def unpacked(content: Mapping[str, Any], branch: Branch | None = None) -> Trajectory:
-    """Return the trajectory that ``packed`` wrote.
+    """Return the trajectory of a result of ``packed``.
 
     Args:
-        content: Its result.
+        content: Result of ``packed``.
         branch: Branching point in another episode.
     """
     plain = dict(content)
@@ -63,7 +63,7 @@ def unpacked(content: Mapping[str, Any], branch: Branch | None = None) -> Trajec
 
 
 def _complete(turn: Turn, extra: Mapping[str, Any], before: tuple[int, ...], pictures: list[bytes]) -> None:
-    """Put back what a turn shares with others, and what the plain format leaves out."""
+    """Restore shared data of a turn, and data missing in the plain format."""
     turn.prompt_ids = before[: extra["shared"]] + turn.prompt_ids
     turn.pictures = tuple(pictures[index] for index in extra["pictures"])
     turn.snapshot = base64.b64decode(extra["snapshot"])

@@ -22,44 +22,42 @@ if TYPE_CHECKING:
 class TurnTable:
     """Columns over turns, episodes contiguous and turns in order; ragged columns over sampled tokens.
 
-    Faulted episodes are never in a table. Episodes, groups, anchors, agents and roles are dense integer keys.
+    A table contains no faulted episodes. Episodes, groups, anchors, agents and roles are dense integer keys.
 
     Args:
         episode: Episode of each turn, ``0 .. E-1``, non-decreasing.
         turn: Position of the turn in its episode, from 0.
         group: Group of each turn's episode.
-        anchor: Equal for turns of one group that start from the same anchor state.
+        anchor: Key of the anchor state; equal for turns of one group that start from the same one.
         agent: Seat that acted.
         reward: Reward received after the turn, float64.
-        terminated: On the last turn of an episode that the rules ended.
-        truncated: On the last turn of an episode that was cut off and had not ended by the rules.
-        is_valid: Whether the action was understood and legal.
-        num_tokens: Tokens that the policy sampled in the turn; may be 0.
+        terminated: True on the last turn of an episode ended by the rules.
+        truncated: True on the last turn of a truncated episode.
+        is_valid: True if the action was parsed and legal.
+        num_tokens: Number of tokens sampled in the turn; may be 0.
         token_turn: Turn of each sampled token, non-decreasing.
         token_logprob: The sampler's log-probability of each token.
-        turn_value: Critic at the last prompt token of each turn; None without a critic.
-        token_value: Critic at the position before each sampled token; None without a critic.
+        turn_value: Critic's value at the last prompt token of each turn; None without a critic.
+        token_value: Critic's value before each sampled token; None without a critic.
         token_reference_logprob: Log-probability of each sampled token under the reference policy; None without one.
-        token_teacher_logprob: The same under the teacher; nan where it was shown no prompt, None without a teacher.
-        token_trainer_logprob: The same under the policy that is updated, computed by the trainer before the first
-            update; None if it was not computed.
-        token_squares: Sum of the squared probabilities of all tokens at the place of each sampled one, under the policy
-            that is updated, before the first update; None if it was not computed.
-        token_divergence: The method's divergence over the vocabulary at the place of each sampled token, before the
-            first update; None if it was not computed.
-        token_other_logprob: Log-probability of each sampled token under the policy that is updated, behind a prompt
-            with another observation; nan where there is none, None if it was not computed.
-        final_value: Critic after the last turn of each episode: 0 if it terminated, and the value of its last turn if
-            there is no prompt to read after it; None without a critic.
-        role: Role of the seat that acted, an index of ``role_names``.
-        role_names: Environment and role as ``environment/role``, the same text in every batch.
-        anchor_text: The text of each turn's anchor state, for methods that compare how anchors are written.
-        staleness: Iterations of training between the policy that sampled the turn and the one that samples now.
-        earlier_reward: Rewards that each episode got before its first turn here.
-        masked: Turns that count in statistics but not in the loss; empty if there are none.
-        episode_number: Number of each episode, unique in the iteration, by which columns may name it.
-        columns: Scope -> name -> column, of what environments, agents and ``collect`` hand on; :meth:`numbers` and
-            :meth:`texts` read one.
+        token_teacher_logprob: The same under the teacher; nan in episodes without a lesson, None without a teacher.
+        token_trainer_logprob: The same under the trained policy before the first update; None if not computed.
+        token_squares: Sum of squared probabilities over the vocabulary at each sampled token, under the trained policy
+            before the first update; None if not computed.
+        token_divergence: The method's divergence over the vocabulary at each sampled token before the first update;
+            None if not computed.
+        token_other_logprob: Log-probability of each sampled token under the trained policy, after a prompt with another
+            observation; nan for a turn without one, None if not computed.
+        final_value: Critic's value after the last turn of each episode: 0 if it terminated, the last turn's value if
+            there is no next prompt; None without a critic.
+        role: Role of the seat that acted, as an index of ``role_names``.
+        role_names: Names of the roles, as ``environment/role``; unlike the indices, equal in every batch.
+        anchor_text: Text of each turn's anchor state, for methods that compare the texts.
+        staleness: Training iterations between the policy that sampled the turn and the current one.
+        earlier_reward: Return of each episode before its first turn in the table.
+        masked: True for turns that count in statistics but not in the loss; empty for none.
+        episode_number: Number of each episode, unique in the iteration; columns may refer to it.
+        columns: Scope -> name -> column of environments, agents and ``collect``, for :meth:`numbers` and :meth:`texts`.
     """
 
     episode: Int[Tensor, "turn"]
@@ -104,7 +102,7 @@ class TurnTable:
 
     @property
     def has_loss(self) -> bool:
-        """True if a sampled token of the table enters the loss."""
+        """True if any sampled token enters the loss."""
         return bool((~self.masked[self.token_turn]).any() if len(self.masked) else len(self.token_turn))
 
     @property
@@ -119,14 +117,14 @@ class TurnTable:
 
     @property
     def token_old_logprob(self) -> Float[Tensor, "token"]:
-        """The log-probabilities that ratios are taken against: the trainer's where they were computed."""
+        """Old log-probabilities for ratios: the trainer's if computed, otherwise the sampler's."""
         return self.token_logprob if self.token_trainer_logprob is None else self.token_trainer_logprob
 
     def numbers(self, scope: Scope, name: str) -> Float[Tensor, "*scope"]:
-        """Return a column of numbers, nan if there is none.
+        """Return a column of numbers, nan if missing.
 
         Raises:
-            ConfigError: It has texts.
+            ConfigError: The column has strings.
         """
         column = self.columns[scope].get(name)
         if isinstance(column, tuple):
@@ -136,10 +134,10 @@ class TurnTable:
         return column
 
     def texts(self, scope: Scope, name: str) -> tuple[str, ...]:
-        """Return a column of texts, empty ones if there is none.
+        """Return a column of strings, empty if missing.
 
         Raises:
-            ConfigError: It has numbers.
+            ConfigError: The column has numbers.
         """
         column = self.columns[scope].get(name, ("",) * self._length(scope))
         if not isinstance(column, tuple):
@@ -150,12 +148,12 @@ class TurnTable:
         return {"token": len(self.token_turn), "turn": self.num_turns, "episode": self.num_episodes}[scope]
 
     def turn_mask(self) -> Bool[Tensor, "episode time"]:
-        """Return which entries of a padded column are turns."""
+        """Return the mask of turns in a padded column."""
         longest = int(self.turns_per_episode.max()) if self.num_turns else 0
         return torch.arange(longest)[None, :] < self.turns_per_episode[:, None]
 
     def pad(self, column: Tensor, fill: float = 0.0) -> Float[Tensor, "episode time"]:
-        """Lay a column over turns out as ``[episode, turn]``."""
+        """Lay out a column over turns as ``[episode, turn]``."""
         mask = self.turn_mask()
         padded = torch.full(mask.shape, fill, dtype=column.dtype)
         padded[mask] = column
@@ -174,11 +172,11 @@ class TurnTable:
         return self.episode_sum(torch.zeros(self.num_turns, dtype=column.dtype).index_add_(0, self.token_turn, column))
 
     def token_mean(self, column: Float[Tensor, "token"]) -> Float[Tensor, "episode"]:
-        """Return the mean of a column over the sampled tokens of each episode, 0 for one without a token."""
+        """Return the mean of a column over the sampled tokens of each episode, 0 without tokens."""
         return self.token_sum(column) / self.token_sum(torch.ones_like(column)).clamp_min(1)
 
     def episode_return(self) -> Float[Tensor, "episode"]:
-        """Return the return of each episode, rewards from before it branched off included."""
+        """Return the return of each episode, rewards before its branching point included."""
         returns = self.episode_sum(self.reward)
         return returns + self.earlier_reward.to(returns.dtype) if len(self.earlier_reward) else returns
 
@@ -191,13 +189,13 @@ class TurnTable:
         return column[self.token_turn]
 
     def turn_entries(self, column: Tensor) -> Tensor:
-        """Undo :meth:`to_tokens`: return the entry that a turn's tokens share, 0 for a turn without one."""
+        """Undo :meth:`to_tokens`: return the entry shared by a turn's tokens, 0 without tokens."""
         entries = torch.zeros(self.num_turns, dtype=column.dtype)
         entries[self.token_turn] = column
         return entries
 
     def first_tokens(self) -> Bool[Tensor, "token"]:
-        """Return which sampled tokens are the first of their turn."""
+        """Return the mask of sampled tokens that are the first of their turn."""
         first = torch.ones_like(self.token_turn, dtype=torch.bool)
         first[1:] = self.token_turn[1:] != self.token_turn[:-1]
         return first
@@ -218,7 +216,7 @@ def _dense(keys: Sequence[object]) -> Tensor:
 
 
 def turn_table(trajectories: Sequence[Trajectory]) -> TurnTable:
-    """Build the table of finished trajectories; faulted ones and ones without a turn are left out.
+    """Build the table of finished trajectories, without faulted and empty ones.
 
     Raises:
         DivergenceError: A reward is not finite.
@@ -285,5 +283,5 @@ def _not_finite(trajectory: Trajectory, what: str, turn: int) -> DivergenceError
 
 
 def usable(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
-    """Return the trajectories that may be trained on, in order: no fault, at least one turn."""
+    """Return the trajectories to train on, in order: without a fault, with at least one turn."""
     return [trajectory for trajectory in trajectories if not trajectory.fault and trajectory.turns]

@@ -22,11 +22,11 @@ _DEFAULT_TOKENS: Mapping[str, tuple[int, int]] = {
     "packed": (1024, 8192),
     "tree": (2048, 8192),
 }
-"""Layout -> tokens on a CPU, and on other devices."""
+"""Layout -> tokens on a CPU, on other devices."""
 
 
 def default_micro_batch_tokens(device: str, layout: str = "rows") -> int:
-    """Return the tokens that go through a network together unless the settings say it, by type of device and layout.
+    """Return the default number of tokens per forward pass, by device type and layout.
 
     Masks over all pairs of tokens make large packed micro-batches slow.
 
@@ -46,7 +46,7 @@ class Exclusion(NamedTuple):
 
 
 EVERYTHING = Exclusion()
-"""Everything that was cut off is trained on."""
+"""Truncated episodes and completions are trained on."""
 
 
 class UpdateConfig(Options):
@@ -55,8 +55,8 @@ class UpdateConfig(Options):
     Args:
         learning_rate: Learning rate of the policy.
         critic_learning_rate: Learning rate of the critic, if there is one.
-        warmup_updates: Policy updates with linear warm-up of the learning rate. The critic has as many of its own,
-            which start earlier if a method trains the critic first.
+        warmup_updates: Policy updates with linear warm-up of the learning rate. The critic has its own warm-up of equal
+            length, which starts earlier if a method trains the critic first.
         schedule: Learning rate schedule after the warm-up: ``constant``, or ``linear`` or ``cosine`` decay to 0 over
             all iterations of the run.
         optimizer: ``adamw``, or ``adamw_8bit`` of the package bitsandbytes, with 2 instead of 8 bytes of state per

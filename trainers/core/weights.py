@@ -1,4 +1,4 @@
-"""Weights of the sampled tokens of a batch: what a loss is averaged over, computed before the batch is split."""
+"""Loss weights of the sampled tokens of a batch, computed before the batch is split."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ NORMALISATIONS = ("token", "turn", "turn_sum", "trajectory", "trajectory_sum", "
 def loss_weights(
     table: TurnTable, normalisation: str, masked: Bool[Tensor, "token"] | None = None
 ) -> Float[Tensor, "token"]:
-    """Return the weight of each sampled token of the table, in table order, float64.
+    """Return the loss weight of each sampled token, in table order, float64.
 
-    Masked tokens, and those of masked turns, have weight 0, and the others are averaged as if those were absent.
-    Turns without a token, and episodes and groups without one, are not counted. All weights sum to 1, except those of
-    ``turn_sum`` and ``trajectory_sum``, which sum to the mean number of tokens of a turn and of a trajectory.
+    Masked tokens, and those of masked turns, have weight 0 and are ignored in averages, as are turns, episodes and
+    groups without tokens. The weights sum to 1, except those of ``turn_sum`` and ``trajectory_sum``, which sum to the
+    mean number of tokens per turn and per trajectory.
 
     Args:
         table: The whole batch.
         normalisation: One of the literals of :data:`turngym.trainers.core.algorithm.Normalisation`.
-        masked: Tokens that a method leaves out, besides the table's masked turns.
+        masked: Tokens excluded by the method, in addition to the table's masked turns.
 
     Raises:
         ConfigError: The normalisation is unknown.
@@ -65,7 +65,7 @@ def _weights(table: TurnTable, turn: Tensor, normalisation: str) -> Tensor:
 
 
 def _size(keys: Tensor) -> Tensor:
-    """Return at each entry how many entries share its key."""
+    """Return, for each entry, the number of entries with the same key."""
     return torch.bincount(keys)[keys] if len(keys) else keys
 
 
