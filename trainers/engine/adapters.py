@@ -1,4 +1,4 @@
-"""Low-rank adapters (LoRA): on a model, off for a while, and merged into its weights."""
+"""Low-rank adapters (LoRA): adding, disabling and merging them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from peft import LoraConfig
 
 ALL_LINEAR = "all-linear"
-"""Stands for every linear layer but the output layer."""
+"""All linear layers except the output layer."""
 
 
 def add_adapters(
@@ -34,15 +34,15 @@ def add_adapters(
     targets: Sequence[str] = (ALL_LINEAR,),
     rslora: bool = False,
 ) -> LanguageModel:
-    """Put low-rank adapters on linear layers and freeze everything else; they are float32, without dropout.
+    """Add float32 low-rank adapters without dropout to linear layers, and freeze all other weights.
 
     Args:
         model: The model.
-        rank: Their rank.
-        seed: Seed of their first weights.
-        alpha: Their weight, divided by the rank; 0 takes twice the rank.
+        rank: Rank of the adapters.
+        seed: Seed of their initial weights.
+        alpha: Scale of the adapters before division by the rank; 0 for twice the rank.
         targets: Names of the layers, such as ``q_proj`` or ``layers.3.mlp.up_proj``; :data:`ALL_LINEAR` for all.
-        rslora: Divide the weight by the square root of the rank instead (rank-stabilised LoRA).
+        rslora: Divide the scale by the square root of the rank instead (rank-stabilised LoRA).
 
     Raises:
         ConfigError: A target is not a linear layer of the model.
@@ -65,7 +65,7 @@ def add_adapters(
 
 
 def lora_config(rank: int, alpha: int, targets: str | Sequence[str], rslora: bool) -> LoraConfig:
-    """Return the settings of adapters as peft has them; see :func:`add_adapters`."""
+    """Return peft's configuration of the adapters; see :func:`add_adapters`."""
     from peft import LoraConfig
 
     return LoraConfig(
@@ -79,10 +79,10 @@ def lora_config(rank: int, alpha: int, targets: str | Sequence[str], rslora: boo
 
 
 def _chosen(model: LanguageModel, targets: Sequence[str]) -> str | list[str]:
-    """Return the targets as peft takes them.
+    """Return the targets in peft's form.
 
     Raises:
-        ConfigError: There are none, or one of them is not a linear layer of the model.
+        ConfigError: There is no target, or one is not a linear layer of the model.
     """
     if tuple(targets) == (ALL_LINEAR,):
         return ALL_LINEAR
@@ -95,7 +95,7 @@ def _chosen(model: LanguageModel, targets: Sequence[str]) -> str | list[str]:
 
 
 def adapted_layers(network: nn.Module) -> dict[str, Any]:
-    """Return the layers that have adapters by name."""
+    """Return the layers with adapters, by name."""
     try:
         from peft.tuners.tuners_utils import BaseTunerLayer
     except ImportError:
@@ -104,7 +104,7 @@ def adapted_layers(network: nn.Module) -> dict[str, Any]:
 
 
 def adapter_tensors(network: nn.Module) -> dict[str, Tensor]:
-    """Return the weights of the adapters under the names that they have in files of peft."""
+    """Return the weights of the adapters under their names in peft's files."""
     found = {}
     for name, layer in adapted_layers(network).items():
         for part in ("lora_A", "lora_B"):
@@ -114,13 +114,13 @@ def adapter_tensors(network: nn.Module) -> dict[str, Tensor]:
 
 
 def has_adapters(network: nn.Module) -> bool:
-    """Return whether any layer has adapters."""
+    """Return True if any layer has adapters."""
     return bool(adapted_layers(network))
 
 
 @contextmanager
 def adapters_off(network: nn.Module) -> Iterator[None]:
-    """Let a network compute without its adapters until the context is left; nothing changes if it has none."""
+    """Disable a network's adapters within the context; does nothing without adapters."""
     layers = list(adapted_layers(network).values())
     trained = [(parameter, parameter.requires_grad) for parameter in network.parameters()]
     try:
@@ -130,14 +130,14 @@ def adapters_off(network: nn.Module) -> Iterator[None]:
     finally:
         for layer in layers:
             layer.enable_adapters(True)
-        for parameter, requires_grad in trained:  # peft changes it on the way
+        for parameter, requires_grad in trained:  # peft changes it
             parameter.requires_grad_(requires_grad)
 
 
 def without_adapters(model: LanguageModel) -> LanguageModel:
-    """Return a model whose weights have the adapters merged in; the model itself if it has none.
+    """Return a model with the adapters merged into its weights; the model itself without adapters.
 
-    All other weights are those of the given model, not copies.
+    All other weights are shared with the given model.
     """
     layers = adapted_layers(model.network)
     if not layers:
@@ -155,7 +155,7 @@ def without_adapters(model: LanguageModel) -> LanguageModel:
 
 @torch.no_grad()
 def _merged(layer: Any) -> nn.Module:
-    """Return the layer below some adapters, with new weights that contain them."""
+    """Return the base layer of some adapters, with new weights that include them."""
     base: nn.Module = layer.get_base_layer()
     weight = cast("Tensor", base.weight)
     total = weight

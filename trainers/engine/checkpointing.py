@@ -1,4 +1,4 @@
-"""Gradient checkpointing: layers keep their input only, and are computed again in the backward pass."""
+"""Gradient checkpointing: layers store only their input and are recomputed in the backward pass."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def checkpointed_layers(network: nn.Module) -> list[GradientCheckpointingLayer]:
     """Return the layers of a network that can be checkpointed.
 
     Raises:
-        ConfigError: There are none, or one of them has a dropout, which would act while gradients are computed.
+        ConfigError: There are none, or one has a dropout, which would be active during training.
     """
     layers = [(name, each) for name, each in network.named_modules() if isinstance(each, GradientCheckpointingLayer)]
     if not layers:
@@ -40,7 +40,7 @@ def checkpointed_layers(network: nn.Module) -> list[GradientCheckpointingLayer]:
 
 
 def _dropouts(module: nn.Module) -> list[tuple[str, float]]:
-    """Return the dropouts that a module itself has, those that are 0 left out."""
+    """Return a module's own nonzero dropouts."""
     if isinstance(module, nn.modules.dropout._DropoutNd):
         return [("", module.p)] if module.p else []
     own = [(name, value) for name, value in vars(module).items() if "drop" in name and isinstance(value, float)]
@@ -48,10 +48,10 @@ def _dropouts(module: nn.Module) -> list[tuple[str, float]]:
 
 
 def run_apart(network: PreTrainedModel) -> PreTrainedModel:
-    """Return a network that has all tensors of another one and runs its layers in its own way.
+    """Return a network that shares all tensors with another one but has its own layer objects.
 
-    So an update can checkpoint or compile layers while other threads sample. Quantized layers cannot be copied without
-    their weights, so that such a network is returned itself.
+    An update can then checkpoint or compile layers while other threads sample. Quantized layers cannot be copied
+    without their weights, so a quantized network is returned unchanged.
     """
     if getattr(network, "hf_quantizer", None) is not None:
         return network
@@ -63,11 +63,11 @@ def run_apart(network: PreTrainedModel) -> PreTrainedModel:
 
 @contextmanager
 def checkpointing(layers: Sequence[GradientCheckpointingLayer]) -> Iterator[None]:
-    """Checkpoint layers inside of the context.
+    """Checkpoint layers within the context.
 
-    Only layers in train mode are checkpointed, and those leave the key-value cache empty (in transformers before 5.24
-    even where no gradients are computed). So they are in it inside of the context alone, and nothing may be sampled
-    with these layers there: an update runs those of :func:`run_apart`.
+    Only layers in train mode are checkpointed, and these leave the KV cache empty (in transformers before 5.24 even
+    without gradients). They are therefore in train mode only within the context, where they cannot be used for
+    sampling: updates use the layers of :func:`run_apart`.
     """
     before = [layer.training for layer in layers]
     layer: Any

@@ -1,6 +1,6 @@
-"""Log-probabilities and entropies of single tokens from hidden states, without the logits of all of them at once.
+"""Log-probabilities and entropies of tokens from hidden states, computed in chunks to bound the memory of logits.
 
-``torch.nn.functional.linear_cross_entropy`` works in chunks as well, but gives no entropies.
+``torch.nn.functional.linear_cross_entropy`` also works in chunks, but does not return entropies.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from torch import Tensor
 from turngym.trainers.engine.head import Head
 
 BUDGET = 256 * 2**20
-"""Bytes that the buffers of one chunk may take on a CPU."""
+"""Size of a chunk's buffers on a CPU, in bytes."""
 GPU_BUDGET = 4 * 2**30
 LEAST = 128
-"""States in a chunk at least: with fewer, most of the time goes into the gradient of the head."""
+"""Minimum number of states per chunk; with fewer, the gradient of the head dominates the time."""
 _BUFFERS = 4
 
 
@@ -30,7 +30,7 @@ class FlatScores(NamedTuple):
 
 
 def chunk_size(words: int, budget: int = BUDGET) -> int:
-    """Return how many states go through the head together, by the size of the vocabulary.
+    """Return the number of states per chunk, by vocabulary size.
 
     >>> chunk_size(151_936), chunk_size(49_152), chunk_size(512)
     (128, 341, 32768)
@@ -47,19 +47,19 @@ def flat_scores(
     with_entropy: bool = False,
     chunk: int = 0,
 ) -> FlatScores:
-    """Return log-probabilities of targets, and entropies, under the distribution that is sampled from.
+    """Return log-probabilities of targets, and entropies, under the sampling distribution.
 
-    If all states, or all reads, fit into one chunk, their logits are kept for the backward pass. Otherwise they are
-    computed twice, and no more of them are held than those of one chunk.
+    If all states, or all reads, fit into one chunk, their logits are stored for the backward pass. Otherwise they are
+    recomputed there, and at most one chunk of them is held.
 
     Args:
         head: Module that maps hidden states to logits.
         hidden: Hidden states.
-        state: Index of the state used by each read.
-        targets: The token after each read; -1 gives 0.
+        state: Index of the state of each read.
+        targets: The token after each read; for -1 the result is 0.
         temperature: The sampler's temperature; the logits are divided by it.
-        with_entropy: Whether to return entropies too.
-        chunk: States that go through the head together; 0 takes :func:`chunk_size`.
+        with_entropy: Also return entropies.
+        chunk: Number of states per chunk; 0 for :func:`chunk_size`.
     """
     size = chunk or chunk_size(head.words, BUDGET if hidden.device.type == "cpu" else GPU_BUDGET)
     words, divisor = targets.clamp(min=0), temperature or 1.0
@@ -105,11 +105,11 @@ class _Settings(NamedTuple):
     with_entropy: bool
     chunk: int
     compute: torch.dtype | None
-    """Format of the products; None is that of each matrix."""
+    """Data type of the products; None for that of each matrix."""
 
 
 class _ChunkedScores(torch.autograd.Function):
-    """Scores from states and matrices whose products add up to the logits; the backward pass makes the logits again."""
+    """Scores from states and matrices whose products sum to the logits; logits are recomputed in the backward pass."""
 
     @staticmethod
     def forward(ctx: Any, settings: _Settings, targets: Tensor, bias: Tensor | None, *factors: Tensor) -> Any:
@@ -145,11 +145,11 @@ class _ChunkedScores(torch.autograd.Function):
 
 
 Factors: TypeAlias = Sequence[Tensor]
-"""States and matrix, states and matrix, and so on."""
+"""States and matrices, alternating."""
 
 
 def _parts(settings: _Settings, count: int, like: Tensor, factors: Factors) -> Iterator[tuple[slice, Tensor, Tensor]]:
-    """Yield each chunk with two buffers of its logits' shape; all chunks share them."""
+    """Yield each chunk with two buffers of its logits' shape, which all chunks share."""
     logits, buffer = (like.new_empty(min(settings.chunk, count), len(factors[1])) for _ in range(2))
     for start in range(0, count, settings.chunk):
         size = min(settings.chunk, count - start)
@@ -165,7 +165,7 @@ def _as(gradient: Tensor | None, like: Tensor | None) -> Tensor | None:
 
 
 def _logits(settings: _Settings, bias: Tensor | None, factors: Factors, part: slice, out: Tensor) -> Tensor:
-    """Write the logits of one chunk, before the temperature, in single precision or better."""
+    """Write the logits of one chunk, before the temperature, in float32 or float64."""
     with torch.autocast(out.device.type, enabled=False):
         for number, (states, matrix) in enumerate(zip(factors[::2], factors[1::2], strict=True)):
             dtype = settings.compute or matrix.dtype
@@ -209,7 +209,7 @@ def _gradient(
 
 
 def _add(settings: _Settings, found: Sequence[Tensor | None], gradient: Tensor, factors: Factors, part: slice) -> None:
-    """Add what one chunk gives to the gradients of bias, states and matrices."""
+    """Add the contribution of one chunk to the gradients of bias, states and matrices."""
     of_bias, *of_factors = found
     if of_bias is not None:
         of_bias += gradient.sum(0)

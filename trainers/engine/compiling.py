@@ -1,4 +1,4 @@
-"""Layers of a network compiled by ``torch.compile`` while it is trained: their many small kernels become few."""
+"""Compilation of a network's layers for the training pass by ``torch.compile``, which fuses small kernels."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _BACKEND = "inductor"
 
 
 class CompiledLayers:
-    """The decoder layers of networks, compiled inside of :meth:`active` alone: what samples keeps its own passes.
+    """The decoder layers of networks, compiled only within :meth:`active`; sampling is not affected.
 
     Args:
-        networks: The networks; nothing is compiled before their first pass.
+        networks: The networks; compilation happens in their first pass.
 
     Raises:
         ConfigError: A network has no decoder layers that transformers knows.
@@ -37,7 +37,7 @@ class CompiledLayers:
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Let the layers run compiled; a layer that cannot be compiled runs as it is."""
+        """Run the layers compiled within the context; a layer that cannot be compiled runs uncompiled."""
         with torch._dynamo.config.patch(suppress_errors=True):
             for layer, compiled in self._compiled:
                 layer._compiled_call_impl = compiled

@@ -1,7 +1,7 @@
-"""Divergences from a teacher over the vocabulary, without the logits of all positions at once.
+"""Divergences from a teacher over the vocabulary, computed in chunks.
 
-The teacher's last hidden states of the sampled tokens are computed once for a batch: they hold its whole distributions
-in a few numbers each. Logits of both are made in chunks with the loss, and again in the backward pass.
+The teacher's last hidden states at the sampled tokens are computed once per batch, as a compact form of its
+distributions. Logits of both networks are computed in chunks with the loss, and again in the backward pass.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class TeacherStates(NamedTuple):
     """A teacher's distributions at the sampled tokens of a batch.
 
     Args:
-        hidden: Last hidden state before each sampled token; 0 where the teacher is silent.
-        known: Tokens that it has a distribution for.
-        head: Its head, which maps states to logits.
+        hidden: Last hidden state before each sampled token; 0 without a distribution.
+        known: True at tokens with a distribution.
+        head: The teacher's head, which maps states to logits.
     """
 
     hidden: Float[Tensor, "token width"]
@@ -41,7 +41,7 @@ class TeacherStates(NamedTuple):
 
     @no_grad
     def logprobs(self, ids: Int[Tensor, "token"], temperature: float) -> Float[Tensor, "token"]:
-        """Return the log-probability of each sampled token in double precision, nan where the teacher is silent."""
+        """Return the log-probability of each sampled token in double precision, nan without a distribution."""
         device = self.head.weight.device
         places = torch.arange(len(ids), device=device)
         found = flat_scores(self.head, self.hidden.to(device), places, ids.to(device), temperature).logprobs
@@ -54,7 +54,7 @@ class TeacherStates(NamedTuple):
 
     @no_grad
     def divergence(self, other: TeacherStates, form: Divergence, temperature: float) -> Float[Tensor, "token"]:
-        """Return the divergence of each distribution, as the policy's, from another one in double precision."""
+        """Return the divergence of each distribution, taken as the policy's, from another one, in double precision."""
 
         def chunk(own: Tensor, theirs: Tensor) -> Tensor:
             return _compared(self._logits(own, temperature), other._logits(theirs, temperature), form)
@@ -65,7 +65,7 @@ class TeacherStates(NamedTuple):
         return _wide(self.head.logits(states.to(self.head.weight.device))) / (temperature or 1.0)
 
     def _in_chunks(self, values: Callable[[Tensor, Tensor], Tensor], others: Tensor | None = None) -> Tensor:
-        """Return a number for each state, without the logits of all states at once."""
+        """Return a number for each state, computed in chunks."""
         budget = BUDGET if self.head.weight.device.type == "cpu" else GPU_BUDGET
         size = chunk_size(self.head.words, budget // (1 if others is None else 4))
         pairs = zip(self.hidden.split(size), (self.hidden if others is None else others).split(size), strict=True)
@@ -74,13 +74,13 @@ class TeacherStates(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """What the policy is compared with in one pass.
+    """The reference of a divergence in one forward pass.
 
     Args:
         teacher: The teacher's distributions.
         form: The divergence.
-        token: Sampled token of each place, -1 if there is none.
-        sequence_of: Sequence of each row.
+        token: Sampled token at each position, -1 for none.
+        sequence_of: Index of the sequence of each row.
     """
 
     teacher: TeacherStates
@@ -90,7 +90,7 @@ class Compared(NamedTuple):
 
 
 def head_as_it_is(network: Any) -> Head:
-    """Return the head of a network with weights that later updates leave alone."""
+    """Return a copy of a network's head that later updates do not change."""
     return inside(network, _kept_head)
 
 
@@ -120,13 +120,13 @@ def divergences(
     compared: Compared,
     temperature: float,
 ) -> Float[Tensor, "row column"]:
-    """Return the divergence at each sampled token that the teacher knows, 0 elsewhere.
+    """Return the divergence at each sampled token with a teacher's distribution, 0 elsewhere.
 
     Args:
         head: The policy's head.
         hidden: The policy's hidden states; carry gradients.
-        state: Index of the state at each place of a sequence.
-        compared: Teacher, divergence and places.
+        state: Index of the state at each position of a sequence.
+        compared: Teacher, divergence and positions.
         temperature: Temperature of both distributions.
     """
     token, teacher = compared.token, compared.teacher

@@ -1,16 +1,16 @@
 """Verify after each weight sync that the sampler uses the current weights.
 
-The probe is a few sequences of tokens, the same for all versions of the weights. A sampler returns the log-probability
-of each of their tokens, computed anew, and that of tokens which it samples behind them, with the keys and values that
-it has kept from the version before. The trainer computes the same. Three questions are asked:
+The probe is a few token sequences, the same for all versions of the weights. A sampler returns the log-probability of
+each of their tokens, computed without a cache, and of tokens that it samples after them, with its KV cache, which stale
+entries of the previous version would affect. The trainer computes the same. Three checks follow:
 
-1. Are the two sides as close as rounding explains? The bound begins with what the formats of the weights allow, and
-   follows the gaps of earlier sound hand-overs from then on.
-2. If the trainer's log-probabilities have moved since an earlier version: do the sampler's still equal those that it
-   had then, bit for bit? This finds stale weights however small the update was.
-3. Have the sampler's log-probabilities moved along with the trainer's? Their change is projected on the trainer's: 1 is
-   sound, 0 is stale, and between lies an update that arrived in part. Rounding of 16-bit weights hides the gap of a
-   small update, but is nearly the same before and after it.
+1. Is the gap explained by rounding? The bound depends first on the data types of the weights, then on the gaps of
+   earlier valid syncs.
+2. If the trainer's log-probabilities have changed since an earlier version: do the sampler's still equal, bit for bit,
+   its own of that version? This detects stale weights even after tiny updates.
+3. Have the sampler's log-probabilities changed like the trainer's? Their change is projected on the trainer's: 1 is
+   valid, 0 is stale, values between mean a partial update. Rounding of 16-bit weights hides the gap of a small update,
+   but is nearly the same before and after it.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from turngym.trainers.engine.adapters import without_adapters
 from turngym.trainers.engine.probe_sequences import probe_scores, probe_sequences
 
 Score = Callable[[Sequence[Sequence[int]]], Sequence[Sequence[float]]]
-"""Log-probability of each token but the first of each sequence, at temperature 1, computed without kept keys."""
+"""Log-probability of each token but the first of each sequence, at temperature 1, without a KV cache."""
 
 _DRAWS = 4
 _REMEMBERED = 8
 _MOVED_SHARE = 0.25
-"""Share of the trainer's log-probabilities that must have changed before equal ones of a sampler are a fault."""
+"""Share of the trainer's log-probabilities that must change before unchanged ones of a sampler are a fault."""
 _SIGMAS = 5.0
 _CORRELATED = 10.0
-"""Neighbouring tokens have much of their noise in common: so many count as one."""
+"""Number of neighbouring tokens that count as one, because their noise is correlated."""
 _MOST_SLACK = 0.6
 
 
 def handed_over(model: LanguageModel, format: str = "auto") -> PreTrainedModel:
-    """Return the network that a sampler is given: adapters merged, and rounded if its format is another one.
+    """Return the network as synced to a sampler: adapters merged, and weights rounded to the sampler's data type.
 
     Args:
         model: The policy.
@@ -67,8 +67,8 @@ class Reading:
     """Values of a sampler for a probe.
 
     Args:
-        scores: Log-probability of each token of the sequences but their first ones, one sequence after the other.
-        completions: Number of tokens sampled after the sequences, for some of them.
+        scores: Log-probability of each token but the first of each sequence, concatenated.
+        completions: Tokens sampled after some of the sequences.
     """
 
     scores: Tensor
@@ -82,7 +82,7 @@ class Expected:
     Args:
         number: Index of the weight sync.
         scores: As in :class:`Reading`.
-        following: Log-probability of each token of the vocabulary behind each sequence, at the sampler's temperature.
+        following: Log-probabilities of the next token after each sequence, at the sampler's temperature.
     """
 
     number: int
@@ -95,8 +95,8 @@ class Gaps(NamedTuple):
 
     Args:
         rms: Root mean square over the probe's tokens.
-        largest: The largest one.
-        sampled: Root mean square over the tokens sampled behind the probe, with kept keys and the run's temperature.
+        largest: Maximum absolute difference.
+        sampled: Root mean square over the tokens sampled after the probe, with KV cache and the run's temperature.
     """
 
     rms: float
@@ -106,12 +106,12 @@ class Gaps(NamedTuple):
 
 @dataclass(frozen=True)
 class Limits:
-    """Tolerance between sound samplers and the trainer.
+    """Tolerance between valid samplers and the trainer.
 
     Args:
-        most: The gaps that the format allows.
-        margins: Allowed multiple of the sampler's usual gaps, once they are known.
-        least: No limit is below these.
+        most: Maximum gaps for the data type.
+        margins: Allowed multiples of the sampler's usual gaps, once known.
+        least: Lower bounds of the limits.
     """
 
     most: Gaps
@@ -120,7 +120,7 @@ class Limits:
 
     @classmethod
     def of(cls, format: str) -> Limits:
-        """Return the limits for a format of weights.
+        """Return the limits for a data type of weights.
 
         >>> Limits.of("float32").most.largest
         0.002
@@ -131,7 +131,7 @@ class Limits:
         """Return the limits for a sampler.
 
         Args:
-            usual: Its usual gaps; None if they are not known yet.
+            usual: Its usual gaps; None if not known yet.
         """
         if usual is None:
             return self.most
@@ -153,8 +153,8 @@ class Verdict:
     Args:
         faults: Description of the problem; empty if there is none.
         gaps: The differences of log-probabilities.
-        moved: Root mean square of the trainer's change since the version that the sampler was last seen with.
-        share: Share of that change made by the sampler; None if rounding hides it, or nothing is known.
+        moved: Root mean square of the trainer's change since the sampler's last verified version.
+        share: Share of that change made by the sampler; None if rounding hides it, or unknown.
     """
 
     faults: tuple[str, ...]
@@ -178,7 +178,7 @@ class Fingerprints:
     Args:
         sequences: The probe.
         temperature: The sampler's temperature.
-        limits: Tolerance between sound samplers and the trainer.
+        limits: Tolerance between valid samplers and the trainer.
     """
 
     def __init__(self, sequences: Sequence[Sequence[int]], temperature: float, limits: Limits) -> None:
@@ -192,13 +192,13 @@ class Fingerprints:
 
     @classmethod
     def of(cls, model: LanguageModel, temperature: float, format: str = "auto", longest: int = 0) -> Fingerprints:
-        """Return those for the samplers of a policy.
+        """Return the fingerprints for the samplers of a policy.
 
         Args:
             model: The policy.
             temperature: The sampler's temperature.
             format: Format of the sampler's weights; ``auto`` for the trainer's.
-            longest: Longest prompt with its completion that the sampler takes; 0 for any.
+            longest: Sampler's maximum length of prompt plus completion; 0 for any.
         """
         config = model.network.config.get_text_config()
         format = str(model.network.dtype).removeprefix("torch.") if format == "auto" else format
@@ -208,10 +208,10 @@ class Fingerprints:
         return cls(sequences, temperature, Limits.of(format))
 
     def expect(self, network: PreTrainedModel) -> Expected:
-        """Compute what the weights give that are synced now.
+        """Compute the expected values for the weights being synced.
 
         Args:
-            network: The trainer's network with the weights as they are synced, see :func:`handed_over`.
+            network: The trainer's network with the synced weights, see :func:`handed_over`.
         """
         scores, last = probe_scores(network, self.sequences)
         following = (last / self.temperature).log_softmax(-1).double().cpu()
@@ -222,23 +222,23 @@ class Fingerprints:
         return found
 
     def read(self, generate: Generate, score: Score | None) -> Reading:
-        """Ask a sampler.
+        """Query a sampler.
 
         Args:
-            generate: Its core call.
-            score: Scoring function for sequences; None if unsupported, which leaves only the sampled tokens.
+            generate: The sampler's core call.
+            score: Scoring function for sequences; None if unsupported, then only sampled tokens are compared.
         """
         prompts = [ids for ids in self.sequences for _ in range(_DRAWS)]
         uniforms = [turn_uniforms(0, 0, number, 0, 1, "probe") for number in range(len(prompts))]
         found = generate(prompts, uniforms, Sampling(self.temperature, max_new_tokens=1))
-        rows = [] if score is None else score(self.sequences)  # after the others, which need the keys that are kept
+        rows = [] if score is None else score(self.sequences)  # last, because the others need the KV cache
         return Reading(torch.tensor([value for row in rows for value in row], dtype=torch.float64), found)
 
     def compare(self, sampler: str, expected: Expected, reading: Reading) -> Verdict:
-        """Return how a sampler compares with the trainer, and remember it.
+        """Compare a sampler with the trainer, and remember the result.
 
         Args:
-            sampler: Its name, one for each network or server.
+            sampler: Name of the network or server.
             expected: Values of the trainer at the weight sync.
             reading: Current values of the sampler.
         """
@@ -254,7 +254,7 @@ class Fingerprints:
             return self._judge(sampler, expected, reading.scores, found)
 
     def _sampled_gaps(self, expected: Expected, reading: Reading) -> Tensor:
-        """Return the gap at each token that was sampled behind the sequences."""
+        """Return the gap at each token sampled after the sequences."""
         found = []
         for number, completion in enumerate(reading.completions):
             row = expected.following[number // _DRAWS]
@@ -278,7 +278,7 @@ class Fingerprints:
         return Verdict(tuple(faults), gaps, moved, share)
 
     def _usual(self, sampler: str) -> Gaps | None:
-        """Return the medians of a sampler's gaps; None before there are any."""
+        """Return the medians of a sampler's gaps; None without any."""
         known = self._gaps.get(sampler)
         return Gaps(*map(statistics.median, zip(*known, strict=True))) if known else None
 
@@ -298,9 +298,9 @@ class Fingerprints:
     def _share(
         self, sampler: str, expected: Expected, scores: Tensor, noise: float
     ) -> tuple[float, float | None, float]:
-        """Return the trainer's change, the share of it that the sampler has made, and how far that may be from 1.
+        """Return the trainer's change, the share of it made by the sampler, and the tolerance of that share around 1.
 
-        Rounding on both sides adds noise to the share, and, on the trainer's side, makes it smaller.
+        Rounding on both sides adds noise to the share; on the trainer's side it also reduces the share.
         """
         before = {each.number: each.scores for each in self._expected if each.number < expected.number}
         known = [(number, seen) for number, seen in self._seen.get(sampler, ()) if number in before]

@@ -1,4 +1,4 @@
-"""The head of a language model: how its logits follow from hidden states."""
+"""The head of a language model, which maps hidden states to logits."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _checked: weakref.WeakKeyDictionary[nn.Module, tuple[float, float]] = weakref.We
 
 @dataclass(frozen=True)
 class Head:
-    """Logits are ``scale * (hidden @ weight.T + bias + adapters)``, bounded by ``softcap`` where it is not 0.
+    """Head with logits ``scale * (hidden @ weight.T + bias + adapters)``, bounded by ``softcap`` if not 0.
 
     Args:
-        weight: One row a word.
-        bias: One number a word.
-        adapters: Low-rank matrices A and B of every active adapter, and the factor of their product.
+        weight: One row per token of the vocabulary.
+        bias: One number per token of the vocabulary.
+        adapters: Matrices A and B of every active adapter, and the factor of their product.
         scale: Factor of the logits.
-        softcap: Logits are ``softcap * tanh(logits / softcap)``; 0 leaves them.
+        softcap: Logits become ``softcap * tanh(logits / softcap)``; 0 for no bound.
     """
 
     weight: Tensor
@@ -41,12 +41,12 @@ class Head:
         return self.weight.shape[0]
 
     def factors(self, hidden: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Return states and matrices whose products add up to the logits, up to bias, scale and softcap."""
+        """Return states and matrices whose products sum to the logits, before bias, scale and softcap."""
         low = [(factor * (hidden.to(a.dtype) @ a.T), b) for a, b, factor in self.adapters]
         return [(hidden, self.weight), *low]
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """Return the logits of hidden states, in the format that they are multiplied in."""
+        """Return the logits of hidden states, in the data type of the product."""
         (first, weight), *low = self.factors(hidden)
         found = nn.functional.linear(first.to(weight.dtype), weight, self.bias)
         for states, matrix in low:
@@ -59,10 +59,10 @@ class Head:
 def head_of(network: PreTrainedModel) -> Head:
     """Return the head of a network.
 
-    The first time, its logits are compared with the network's own.
+    The first call compares its logits with the network's own.
 
     Raises:
-        ModelError: The network does something else to its logits.
+        ModelError: The network computes its logits differently.
     """
     if network not in _checked:
         _checked[network] = _found_form(network)
@@ -71,7 +71,7 @@ def head_of(network: PreTrainedModel) -> Head:
 
 
 def same_head(copy: nn.Module, network: nn.Module) -> None:
-    """Take over what is known of a network's head for a copy of it, which is then not compared itself."""
+    """Reuse the verified form of a network's head for a copy of it."""
     if network in _checked:
         _checked[copy] = _checked[network]
 
@@ -97,7 +97,7 @@ def _adapters(layer: Any) -> tuple[tuple[Tensor, Tensor, float], ...]:
 
 @torch.no_grad()
 def _found_form(network: PreTrainedModel) -> tuple[float, float]:
-    """Return scale and softcap with which the head gives the network's own logits of a few tokens."""
+    """Return the scale and softcap that reproduce the network's logits of a few tokens."""
     head = _linear_head(network)
     ids = torch.arange(8, device=network.device)[None] * (head.words - 1) // 7
     own = network(input_ids=ids, use_cache=False).logits[0].double()
@@ -116,7 +116,7 @@ def _found_form(network: PreTrainedModel) -> tuple[float, float]:
 
 
 def _forms(config: Any) -> list[tuple[float, float]]:
-    """Return scale and softcap as architectures name them, the plain form first."""
+    """Return the scales and softcaps under the names of different architectures, the plain form first."""
     scales = [1.0]
     scales += [float(getattr(config, name)) for name in ("logit_scale", "lm_head_multiplier") if _given(config, name)]
     scales += [1 / float(config.logits_scaling)] if _given(config, "logits_scaling") else []

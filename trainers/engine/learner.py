@@ -1,4 +1,4 @@
-"""The learner: turns trajectories into credit, a loss and an update of the weights."""
+"""The learner: from trajectories to credit, loss and weight updates."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = ["Learner", "UpdateConfig"]
 
 
 class Learner:
-    """Owns the policy's weights, the critic, the reference policy and the optimiser.
+    """Owner of the policy's weights, the critic, the reference policy and the optimiser.
 
     Args:
         model: The policy.
@@ -44,9 +44,9 @@ class Learner:
         config: Updates of the weights.
         temperature: The sampler's temperature.
         seed: Seed of the run, for sampling minibatches.
-        merge_rows: False gives every turn its own sequence.
-        iterations: Iterations of the whole run, for step sizes that fall until its end.
-        spread: Distribution of the networks over ranks, which all get the same episodes; one rank by default.
+        merge_rows: If False, every turn is its own sequence.
+        iterations: Iterations of the whole run, for learning rate schedules.
+        spread: Distribution of the networks over ranks, which all receive the same episodes; one rank by default.
         teaching: Choice of the teacher, for methods that learn from one.
     """
 
@@ -62,10 +62,10 @@ class Learner:
         spread: Spread | None = None,
         teaching: Teaching | None = None,
     ) -> None:
-        head_of(model.network)  # a model that cannot be scored is refused before anything is played
+        head_of(model.network)  # rejects a model that cannot be scored before any episode is played
         require_layout(model.network, layout_for(model, config.layout))
         self.model = model
-        """The policy as it samples; every rank holds the whole of it."""
+        """The sampling policy, held completely by every rank."""
         self.algorithm = algorithm
         self.config = config
         self.temperature = temperature
@@ -74,15 +74,15 @@ class Learner:
         self.spread = spread or Replicated()
         self.ranks = self.spread.ranks
         self.network = self.spread.placed(model.network)
-        """The policy as it is trained, whose weights the other one gets after every iteration."""
+        """The trained policy; the sampling policy receives its weights after every iteration."""
         if self.network is model.network and (config.compile or config.gradient_checkpointing):
             self.network = run_apart(model.network)
         self.updates = 0
-        """Updates so far, including those that trained only the critic."""
+        """Number of updates, including those of the critic only."""
         self.policy_updates = 0
-        """Updates of the policy so far, over which its step size warms up."""
+        """Number of updates of the policy, for the warm-up of its learning rate."""
         self.sampler: nn.Module | None = None
-        """A frozen copy of the policy that samples instead of it; None if the policy itself samples."""
+        """Frozen copy of the policy used for sampling; None if the policy itself samples."""
         self.advantages = torch.zeros(0)
         """Advantage of each sampled token of the last batch, in table order."""
         self._trains_policy = True
@@ -103,7 +103,7 @@ class Learner:
         extra = [p for module in algorithm.modules().values() for p in module.parameters()]
         self.policy_parameters, self.other_parameters = policy, [*critic, *extra]
         self.masters = Masters([*policy, *critic, *extra], on_host=config.offload)
-        """Parameters of the optimiser: float32 copies of 16-bit parameters, and the other parameters themselves."""
+        """Parameters of the optimiser: float32 copies of 16-bit parameters, and all other parameters."""
         self._policy_masters = [self.masters.of(p) for p in self.policy_parameters]
         self._other_masters = [self.masters.of(p) for p in self.other_parameters]
         self.optimizer = make_optimizer(parameter_groups(self._policy_masters, self._other_masters, config), config)
@@ -119,7 +119,7 @@ class Learner:
         return {"policy": self.network, **critic, **{f"module.{k}": m for k, m in self.algorithm.modules().items()}}
 
     def _reference(self) -> nn.Module:
-        """Return a frozen copy of the policy; of adapters that it never follows, the policy itself with them off."""
+        """Return a frozen copy of the policy; with adapters and no refresh, the policy with adapters disabled."""
         if has_adapters(self.network) and not self.algorithm.reference_every:
             return self.network
         return self.spread.placed(frozen_copy(self.model.network))
@@ -130,7 +130,7 @@ class Learner:
         return make_teacher(cast("Teaching", teaching), self.model, self.network, self.spread, stays)
 
     def _refresh_reference(self, iteration: int) -> None:
-        """Let the reference policy be the one that this iteration was played with, where the algorithm asks for it."""
+        """Refresh the reference policy with this iteration's sampling policy, if the algorithm requires it."""
         every = self.algorithm.reference_every
         if self.reference is not None and every and iteration and iteration % every == 0:
             self.reference = self._reference()
@@ -178,7 +178,7 @@ class Learner:
 
     @property
     def log_ratios(self) -> Tensor:
-        """Log-ratio of each token of the last update of the last batch to the policy that sampled it; on this rank."""
+        """Log-ratio to the sampling policy of each token of the last batch's last update, on this rank."""
         return self._statistics.log_ratios
 
     def mixed(self, model: LanguageModel, weight: float) -> LanguageModel:
@@ -198,7 +198,7 @@ class Learner:
         return mixed_model(model, self.reference, weight)
 
     def publish(self) -> None:
-        """Give the trained weights to the policy as it samples."""
+        """Copy the trained weights to the sampling policy."""
         self.spread.publish(self.network, self.model.network)
 
     def prepare(self, trajectories: Sequence[Trajectory], iteration: int = 0) -> PreparedBatch:
@@ -222,11 +222,11 @@ class Learner:
 
     @property
     def _makes_one_update(self) -> bool:
-        """True if ratios are taken against the trainer's log-probabilities of the only update of an iteration."""
+        """True if an iteration has a single update, whose own log-probabilities are the old ones of ratios."""
         return self.config.old_logprobs == "trainer" and self.config.epochs == self.config.minibatches == 1
 
     def _updates_of(self, sequences: Sequence[int], iteration: int, epoch: int) -> list[list[int]]:
-        """Return the sequences of each update of a pass over the batch, dealt out at random."""
+        """Return the sequences of each update of a pass over the batch, distributed at random."""
         order = stream("minibatches", self.seed, iteration, epoch).permutation(sequences)
         return [
             [int(s) for s in order[k :: self.config.minibatches]]
@@ -249,8 +249,8 @@ class Learner:
     def _one_update(self, batch: PreparedBatch, sequences: Sequence[int], scale: float) -> dict[str, float]:
         """Make one update on a minibatch.
 
-        Every sequence is in one of ``scale`` random minibatches, so its terms times ``scale`` are an unbiased estimate
-        of the whole batch's, for any normalisation and number of duplicates.
+        Every sequence is in one of ``scale`` random minibatches, so the minibatch's terms times ``scale`` are an
+        unbiased estimate of the whole batch's, for any normalisation and number of duplicates.
         """
         self.optimizer.zero_grad(set_to_none=True)
         metrics: dict[str, float] = defaultdict(float)
@@ -273,7 +273,7 @@ class Learner:
         return metrics
 
     def _sum_over_ranks(self, metrics: Mapping[str, float], probes: dict[str, list[Tensor]]) -> dict[str, float]:
-        """Sum the gradients of the ranks, those of probes apart, and return the sums of their metrics."""
+        """Sum the gradients over ranks, separately for probes, and return the summed metrics."""
         for name in sorted({name for names in self.ranks.gathered(sorted(probes)) for name in names}):
             self.spread.sum_probe(probes.setdefault(name, [torch.zeros_like(p) for p in self._policy_masters]))
         self.spread.sum_gradients([*self._policy_masters, *self._other_masters])
@@ -285,7 +285,7 @@ class Learner:
         """Add one micro-batch's gradients, separately for probes, and its metrics.
 
         Returns:
-            What is wrong with its loss; it is not an error at once, since other ranks wait for the gradients.
+            The error of its loss, not raised immediately because other ranks wait for the gradients.
         """
         for name, term in output.probes.items():
             number = self.spread.anchored(term.total(inputs) * self.loss_scale.value, inputs)
@@ -331,7 +331,7 @@ class Learner:
         self.masters.publish()
 
     def _train_modules(self, batch: PreparedBatch) -> None:
-        """Make the further updates of the method's networks; every rank computes the same ones."""
+        """Update the method's extra networks; every rank computes the same updates."""
         for loss in self.algorithm.module_losses(batch.credit):
             self.optimizer.zero_grad(set_to_none=True)
             with self.masters.collecting():
@@ -343,7 +343,7 @@ class Learner:
             self.masters.publish()
 
     def _gradients(self) -> dict[str, Tensor]:
-        """Return name -> gradient of the trained parameters that have one."""
+        """Return the gradients of the trained parameters that have one, by name."""
         found = {
             f"{key}.{name}": self.masters.of(parameter).grad
             for key, module in self.trained_modules.items()

@@ -1,7 +1,7 @@
-"""Lessons: what a teacher is shown in front of the prompts that the policy saw.
+"""Lessons: messages that precede the policy's prompts for the teacher only.
 
-A lesson is one system message at the start of every sequence of an episode, so the sampled tokens after it stay as they
-are, in every form of prompt. It is made of pieces:
+A lesson is one system message at the start of every sequence of an episode; the sampled tokens after it do not change.
+It consists of pieces:
 
 - ``sibling``: the first other episode of the group that solved the task, turn by turn;
 - ``feedback``: the final observation of the episode itself;
@@ -27,9 +27,9 @@ from turngym.trainers.core.rows import Row
 from turngym.trainers.engine.teachers import Lessons
 
 Piece: TypeAlias = Callable[[Sequence[Trajectory]], list[str]]
-"""Episodes of a batch to the text for each, empty where there is none."""
+"""Maps the episodes of a batch to a text for each, empty for none."""
 LONGEST = 8000
-"""Characters of a piece; longer ones are cut at the end."""
+"""Maximum length of a piece in characters; longer ones are truncated."""
 
 
 def _siblings(episodes: Sequence[Trajectory]) -> list[str]:
@@ -75,7 +75,7 @@ def piece_of(specification: str) -> Piece:
     """Return a piece of a lesson, such as ``sibling`` or ``hint=TEXT``.
 
     Raises:
-        ConfigError: There is none of that name, or its value is missing.
+        ConfigError: There is no piece of that name, or its value is missing.
     """
     name, _, value = specification.partition("=")
     if name in _PLAIN and not value:
@@ -89,7 +89,7 @@ def piece_of(specification: str) -> Piece:
 
 
 def lessons_of(pieces: Sequence[str], vocabulary: Vocabulary) -> Lessons | None:
-    """Return the lessons that some pieces make up together; None without a piece.
+    """Return the lessons composed of some pieces; None without any.
 
     Args:
         pieces: Specifications, as :func:`piece_of` reads them.
@@ -115,7 +115,7 @@ def lessons_of(pieces: Sequence[str], vocabulary: Vocabulary) -> Lessons | None:
 
 
 def _rendered(template: ChatTemplate, text: str) -> str:
-    """Return a system message, or one of the user where a template has none without a conversation."""
+    """Return a system message, or a user message if the template cannot render a system message alone."""
     try:
         return template.render([("system", text)], False)
     except RENDER_ERRORS:
@@ -123,9 +123,9 @@ def _rendered(template: ChatTemplate, text: str) -> str:
 
 
 def rows_after(rows: Sequence[Row], prefixes: Sequence[tuple[int, ...] | None]) -> list[Row]:
-    """Return sequences with the prefix of their episode in front; those without one, or without a sample, are left out.
+    """Return sequences preceded by the prefix of their episode, without those that have no prefix or no sampled token.
 
-    A first token that the prefix starts with as well, such as one that starts every text, is not repeated.
+    A first token shared with the prefix, such as a start token, is not repeated.
 
     Args:
         rows: The sequences.

@@ -1,4 +1,4 @@
-"""Columns of a turn table that networks compute without gradients: values and log-probabilities."""
+"""Columns of a turn table computed by networks without gradients: values and log-probabilities."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ Updates: TypeAlias = Sequence[Sequence[int]]
 
 @dataclass(frozen=True)
 class Networks:
-    """The networks that a batch is evaluated with.
+    """Networks for the evaluation of a batch.
 
     Args:
         policy: The policy's network.
-        temperature: The sampler's temperature: log-probabilities are those of the distribution that was sampled from.
-        critic: For methods that need values.
-        reference: A frozen policy, for methods that need its log-probabilities; the policy itself stands for what it
-            is without its low-rank adapters.
-        max_tokens: Tokens that go through a network together, padding included; 0 takes the layout's own number.
+        temperature: The sampler's temperature; log-probabilities are those of the sampling distribution.
+        critic: Critic, for methods that need values.
+        reference: Frozen policy, for methods that need its log-probabilities; the policy itself means the policy
+            without its low-rank adapters.
+        max_tokens: Tokens per forward pass, padding included; 0 for the layout's default.
         layout: Layout of sequences.
         spread: Distribution of the networks over ranks.
     """
@@ -49,7 +49,7 @@ class Networks:
 
     @property
     def token_limit(self) -> int:
-        """Tokens that go through a network together, padding included."""
+        """Tokens per forward pass, padding included."""
         return self.max_tokens or default_micro_batch_tokens(self.policy.device.type, self.layout.name)
 
 
@@ -59,7 +59,7 @@ def lengths_of(batch: Batch) -> list[int]:
 
 
 def shortest(batch: Batch) -> MicroBatch:
-    """Return the shortest sequence of a batch with all rows that repeat it: the cheapest micro-batch there is."""
+    """Return the cheapest micro-batch: the shortest sequence of a batch with all its rows."""
     lengths = lengths_of(batch)
     return micro_batches(batch, [lengths.index(min(lengths))], max(lengths))[0]
 
@@ -74,11 +74,11 @@ def _map_reads(
     updates: Updates | None = None,
     like: Tensor | None = None,
 ) -> Tensor:
-    """Return the output of ``read`` for every sequence, or those of some updates, laid out as ``[row, column]``.
+    """Return the outputs of ``read`` for every sequence, or those of some updates, laid out as ``[row, column]``.
 
     Numbers are returned in double precision; vectors have the size and the precision of ``like``.
 
-    Each rank reads its share of every update; the numbers of all are added up, since those of others are 0.
+    Each rank computes its share of every update, with 0 elsewhere; the results are summed over ranks.
     """
     like = torch.zeros((), dtype=torch.float64) if like is None else like
     found = like.new_zeros(*batch.token.shape, *like.shape)
@@ -104,7 +104,7 @@ def _map_reads(
 
 
 def _on_host(outputs: Sequence[Tensor], dtype: torch.dtype) -> list[Tensor]:
-    """Return outputs in one precision on the host, which waits for all passes together."""
+    """Return outputs in one precision on the host, with a single synchronisation for all passes."""
     if not outputs:
         return []
     flat = torch.cat([each.to(dtype).flatten() for each in outputs]).cpu()
@@ -140,9 +140,9 @@ def teacher_states(batch: Batch, table: TurnTable, teacher: Teacher, networks: N
     """Return a teacher's distributions at the sampled tokens of the table, without gradients.
 
     Args:
-        batch: The sequences that the teacher reads.
+        batch: The teacher's sequences.
         table: The table.
-        teacher: The teacher, which is ready.
+        teacher: The teacher, within :meth:`.Teacher.ready`.
         networks: Layout of sequences.
     """
     network = teacher.network
@@ -177,8 +177,8 @@ def sampled_logprobs(
         table: The table.
         network: The network.
         networks: Layout of sequences.
-        updates: The sequences of each update, which are cut into the same micro-batches as there.
-        fill: Number for tokens that are in none of the sequences.
+        updates: The sequences of each update, split into the same micro-batches as in the update.
+        fill: Value for tokens in none of the sequences.
     """
 
     def read(part: Sequence[Row], layout: Layout) -> Tensor:
@@ -193,14 +193,14 @@ def sampled_logprobs(
 def with_distributions(
     table: TurnTable, batch: Batch, networks: Networks, algorithm: Algorithm[Any], states: TeacherStates | None
 ) -> TurnTable:
-    """Return the table with what the credit reads of the policy's whole distributions.
+    """Return the table with the columns of the policy's whole distributions that the credit needs.
 
     Args:
         table: The table.
         batch: The sequences.
         networks: The networks.
         algorithm: The method.
-        states: The distributions that the policy's are compared with.
+        states: Distributions for the divergence.
     """
     needs, form = algorithm.needs, algorithm.divergence
     if not needs & {Need.SQUARED_PROBABILITIES, Need.DIVERGENCES}:
@@ -222,9 +222,9 @@ def with_teacher(
     teacher: Teacher,
     with_states: bool,
 ) -> tuple[TurnTable, TeacherStates | None]:
-    """Return the table with the teacher's log-probabilities, nan in episodes that it has no lesson for.
+    """Return the table with the teacher's log-probabilities, nan in episodes without a lesson.
 
-    With states, its whole distributions at the sampled tokens are returned as well.
+    With states, the teacher's distributions at the sampled tokens are also returned.
     """
     if teacher.lessons is not None:
         batch = build_batch(rows_after(rows, teacher.lessons(kept)))
@@ -243,7 +243,7 @@ def scored_by(
     with_states: bool,
     fill: float,
 ) -> tuple[Tensor, TeacherStates | None]:
-    """Return log-probabilities of the sampled tokens under a network, and its whole distributions if asked for."""
+    """Return log-probabilities of the sampled tokens under a network, and optionally its distributions."""
     with teacher.ready():
         if not with_states:
             return sampled_logprobs(batch, table, teacher.network, networks, fill=fill), None

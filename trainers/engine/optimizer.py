@@ -1,4 +1,4 @@
-"""The optimiser of a run, its groups of parameters and the schedule of its step sizes."""
+"""Optimiser, parameter groups and learning rate schedule of a run."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _FUSED_ON = frozenset({"cpu", "cuda", "mps", "xpu"})
 def parameter_groups(
     policy: Sequence[nn.Parameter], others: Sequence[nn.Parameter], config: UpdateConfig
 ) -> list[dict[str, Any]]:
-    """Return the groups of an optimiser: the policy's first, then those of the critic and the method's networks.
+    """Return an optimiser's parameter groups: the policy's, then those of the critic and the method's networks.
 
-    With a decay of matrices alone, each is split in two: vectors are norms and biases, which stay as they are.
+    With weight decay for matrices only, each is split in two: vectors (norms and biases) have no decay.
     """
     groups: list[dict[str, Any]] = []
     for whose, parameters, rate in (
@@ -40,7 +40,7 @@ def decay_groups(parameters: Sequence[nn.Parameter], decay: float, only_matrices
     Args:
         parameters: The parameters.
         decay: AdamW's weight decay.
-        only_matrices: Leave out vectors, which are norms and biases.
+        only_matrices: Exclude vectors (norms and biases).
     """
     parts = [(list(parameters), decay)]
     if decay and only_matrices:
@@ -49,7 +49,7 @@ def decay_groups(parameters: Sequence[nn.Parameter], decay: float, only_matrices
 
 
 def make_optimizer(groups: Sequence[dict[str, Any]], config: UpdateConfig) -> torch.optim.Optimizer:
-    """Return the optimiser that the settings name.
+    """Return the optimiser named by the settings.
 
     Raises:
         MissingExtra: Its package is not installed.
@@ -62,14 +62,14 @@ def make_optimizer(groups: Sequence[dict[str, Any]], config: UpdateConfig) -> to
 
 
 def adamw(params: Iterable[nn.Parameter] | Iterable[dict[str, Any]], **settings: Any) -> torch.optim.AdamW:
-    """Return AdamW that updates each parameter with one kernel where it can.
+    """Return AdamW with its fused kernel, if possible.
 
-    That kernel does not count that a parameter was written, so the count is raised here: samplers drop what they keep
-    of former weights by it.
+    The fused kernel does not increment the version counter of parameters, so it is incremented here: samplers use it to
+    discard caches of earlier weights.
 
     Args:
-        params: Parameters, or groups of them, as torch's takes them.
-        settings: As of torch's.
+        params: Parameters or parameter groups, as in torch.
+        settings: As in torch.
 
     Example:
         >>> weight = nn.Parameter(torch.ones(2))
@@ -83,7 +83,7 @@ def adamw(params: Iterable[nn.Parameter] | Iterable[dict[str, Any]], **settings:
     groups = [dict(each) for each in given] if is_grouped else [{"params": given}]
     for group in groups:
         one = isinstance(group["params"], torch.Tensor)
-        group["params"] = [group["params"]] if one else list(group["params"])  # a generator can be read once
+        group["params"] = [group["params"]] if one else list(group["params"])  # a generator can be consumed only once
     settings.setdefault("fused", is_fusible(each for group in groups for each in group["params"]))
     found = torch.optim.AdamW(groups, **settings)
     found.register_step_post_hook(_count_writes)
@@ -96,16 +96,16 @@ def _count_writes(optimizer: torch.optim.Optimizer, *_: Any) -> None:
 
 
 def is_fusible(parameters: Iterable[nn.Parameter]) -> bool:
-    """Return whether one kernel can update each of some parameters: a quarter of the time of single operations."""
+    """Return True if the fused kernel supports all of the parameters; it takes a quarter of the time."""
     return all(each.device.type in _FUSED_ON and each.is_floating_point() for each in parameters)
 
 
 def clip(parameters: Sequence[nn.Parameter], limit: float) -> float:
-    """Return the norm of the gradients together, and scale them down to a limit; they stay as they are if not finite.
+    """Clip the total norm of gradients and return it; non-finite gradients are not changed.
 
     Args:
         parameters: Parameters of the gradients.
-        limit: The largest norm.
+        limit: Maximum norm.
     """
     groups = by_kind([parameter for parameter in parameters if parameter.grad is not None])
     gradients = [[parameter.grad for parameter in group if parameter.grad is not None] for group in groups]
@@ -119,7 +119,7 @@ def clip(parameters: Sequence[nn.Parameter], limit: float) -> float:
 
 
 def eight_bit_adamw() -> Any:
-    """Return the class of AdamW with a state of 8 bits.
+    """Return the class of AdamW with 8-bit state.
 
     Raises:
         MissingExtra: bitsandbytes is not installed.
@@ -133,15 +133,14 @@ def eight_bit_adamw() -> Any:
 
 
 def rate_share(config: UpdateConfig, count: int, total: int) -> float:
-    """Return what a step size is multiplied by at an update.
+    """Return the factor of the learning rate at an update.
 
-    It rises in equal steps over the warm-up, and falls over the updates after it so that it would be 0 at the one after
-    the last.
+    It rises linearly over the warm-up and then decays, reaching 0 one update after the last.
 
     Args:
         config: Schedule and warm-up.
-        count: Number of the update, from 1.
-        total: Updates of the whole run; not read by a constant schedule.
+        count: Index of the update, from 1.
+        total: Updates of the whole run; unused by a constant schedule.
 
     >>> config = UpdateConfig(warmup_updates=2, schedule="linear")
     >>> [round(rate_share(config, count, 6), 2) for count in range(1, 7)]
@@ -155,16 +154,16 @@ def rate_share(config: UpdateConfig, count: int, total: int) -> float:
 
 
 class Schedule:
-    """Sets the step sizes of an optimiser's groups, the policy's by its own updates.
+    """Sets the learning rates of an optimiser's groups; the policy's depends on its own updates.
 
     Args:
-        optimizer: With groups of :func:`parameter_groups`.
+        optimizer: Optimiser with groups of :func:`parameter_groups`.
         config: Schedule and warm-up.
         policy_total: Updates of the policy in the whole run.
         total: Updates in the whole run.
 
     Raises:
-        ConfigError: The step sizes are to fall, and how many updates there are is not known.
+        ConfigError: The schedule decays, and the number of updates is unknown.
     """
 
     def __init__(
@@ -178,11 +177,11 @@ class Schedule:
         self._rates = [float(group["lr"]) for group in optimizer.param_groups]
 
     def set_rates(self, policy_updates: int, updates: int) -> None:
-        """Set the step sizes of an update.
+        """Set the learning rates of an update.
 
         Args:
-            policy_updates: Updates of the policy with this one.
-            updates: All updates with this one.
+            policy_updates: Updates of the policy, including this one.
+            updates: All updates, including this one.
         """
         counts = {POLICY: policy_updates, OTHERS: updates}
         for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):

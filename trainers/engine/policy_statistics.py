@@ -1,6 +1,6 @@
-"""Statistics of policy updates, computed the same way for every method from the turn table and the loss inputs.
+"""Statistics of policy updates, computed for every method from the turn table and the loss inputs.
 
-The names and how to read them are in METRICS.md.
+METRICS.md describes the metrics.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from turngym.trainers.core.turn_table import TurnTable
 from turngym.trainers.engine.ranks import SINGLE, Ranks
 
 _TURN_BUCKETS = ((1, 1), (2, 2), (3, 4), (5, 8), (9, 16), (17, 32), (33, None))
-"""First and last turn of each bucket, counted from 1, that entropies are logged by."""
+"""First and last turn of each bucket for entropies, counted from 1."""
 
 
 def bucket_name(first: int, last: int | None) -> str:
@@ -40,10 +40,10 @@ def _mean(values: Tensor) -> float:
 
 
 def table_metrics(table: TurnTable) -> dict[str, float]:
-    """Return how stale the turns of a batch are, and how random the policy was at which turn.
+    """Return metrics of staleness, and of the policy's entropy by turn.
 
-    The entropy is the sampler's mean surprisal, minus the log-probability of what it sampled: an unbiased estimate at
-    no cost, over turns of the current policy only.
+    The entropy is estimated without bias and at no cost by the mean negative log-probability of the sampled tokens,
+    over turns of the current policy only.
     """
     if not table.num_turns:
         return {}
@@ -64,7 +64,7 @@ def table_metrics(table: TurnTable) -> dict[str, float]:
 
 
 def digest(table: TurnTable) -> str:
-    """Return a hash of what was played: the tokens' log-probabilities, their turns and the rewards."""
+    """Return a hash of the episodes: log-probabilities of tokens, their turns, and rewards."""
     found = hashlib.sha256()
     for column in (table.token_logprob, table.token_turn, table.reward):
         found.update(column.contiguous().numpy().tobytes())
@@ -72,7 +72,7 @@ def digest(table: TurnTable) -> str:
 
 
 def effective_share(total: float, total_of_squares: float, count: float) -> float:
-    """Return the effective sample size of importance weights as a share of their number.
+    """Return the effective sample size of importance weights, relative to their number.
 
     >>> effective_share(2.0, 2.0, 2), effective_share(2.0, 4.0, 2)
     (1.0, 0.5)
@@ -99,16 +99,16 @@ def _add(sums: dict[str, Tensor], more: Mapping[str, Tensor]) -> None:
 
 
 def _read(sums: Mapping[str, Tensor]) -> dict[str, float]:
-    """Return numbers of one device, which waits for it once."""
+    """Return numbers of one device with a single synchronisation."""
     return dict(zip(sums, torch.stack(list(sums.values())).tolist(), strict=True)) if sums else {}
 
 
 class PolicyStatistics:
-    """Collects, over the updates of one iteration, how far the policy is from the one that sampled.
+    """Measures the distance between trained and sampling policy over the updates of an iteration.
 
     Args:
-        table: The turn table that the updates are made on.
-        ranks: The ranks that make the updates together; each adds its own micro-batches.
+        table: The turn table of the updates.
+        ranks: The ranks; each adds its own micro-batches.
     """
 
     def __init__(self, table: TurnTable, ranks: Ranks = SINGLE) -> None:
@@ -116,11 +116,11 @@ class PolicyStatistics:
         self._fresh = table.staleness == 0 if len(table.staleness) else torch.ones_like(table.is_valid)
         self._sums: dict[str, Tensor] = {}
         self._gaps: list[Tensor] = []
-        """Of the first update: the gap of each token."""
+        """Gap of each token in the first update."""
         self._is_fresh: list[Tensor] = []
-        """Of the same tokens: whether the current policy sampled it."""
+        """For the same tokens: True if sampled by the current policy."""
         self._agreement: dict[str, Tensor] = {}
-        """Of all updates: sums over tokens whose old log-probability is the trainer's of how far the sampler's is."""
+        """Sums over all updates of the sampler's gap, at tokens whose old log-probability is the trainer's."""
         self._largest_ratio: Tensor | None = None
         self._log_ratios: list[Tensor] = []
         self._last_log_ratios: list[Tensor] = []
@@ -128,7 +128,7 @@ class PolicyStatistics:
 
     @no_grad
     def add(self, inputs: LossInputs) -> None:
-        """Add a micro-batch of the current update, without waiting for its device."""
+        """Add a micro-batch of the current update, without synchronisation."""
         sampled = inputs.sampled_tokens
         if not sampled.num_turns:
             return
@@ -191,11 +191,11 @@ class PolicyStatistics:
 
     @property
     def log_ratios(self) -> Tensor:
-        """Log-ratio of each token of the last update to the policy that sampled it; on this rank."""
+        """Log-ratio to the sampling policy of each token of the last update, on this rank."""
         return torch.cat(self._last_log_ratios).cpu() if self._last_log_ratios else torch.zeros(0)
 
     def metrics(self) -> dict[str, float]:
-        """Return the means over the updates, the drift at the last one, and the largest ratio of all."""
+        """Return the means over the updates, the drift at the last one, and the maximum ratio."""
         if not self._updates:
             return {}
         names = self._updates[-1]

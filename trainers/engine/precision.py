@@ -1,8 +1,8 @@
-"""Float32 masters of 16-bit weights, and the scale of a loss in float16.
+"""Float32 master weights of 16-bit weights, and loss scaling for float16.
 
-The network holds 16-bit weights, so that forward, backward and sampling are fast and see the same policy. What the
-optimiser updates are float32 copies of the trained ones, since most updates of a small step size are lost when they are
-added to a 16-bit weight. Gradients of micro-batches are added up on the masters, in float32 too.
+The network holds 16-bit weights, so forward pass, backward pass and sampling are fast and use the same policy. The
+optimiser updates float32 copies of the trained weights, because small updates of 16-bit weights are lost to rounding.
+Gradients of micro-batches are also accumulated in float32.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _SHORT = (torch.bfloat16, torch.float16)
 
 
 class Masters:
-    """Float32 copies of the trained parameters that need one; the others are their own masters.
+    """Float32 copies of 16-bit trained parameters; other parameters are their own masters.
 
     Args:
         parameters: The trained parameters.
-        on_host: Copy every parameter into the memory of the CPU, with its gradients and the optimiser's state.
+        on_host: Copy every parameter to CPU memory, with its gradients and optimiser state.
     """
 
     def __init__(self, parameters: Sequence[nn.Parameter], on_host: bool = False) -> None:
@@ -38,17 +38,17 @@ class Masters:
             self._copied.append(parameter)
 
     def of(self, parameter: nn.Parameter) -> nn.Parameter:
-        """Return what the optimiser updates for a parameter: its master, or the parameter itself."""
+        """Return the master of a parameter, or the parameter itself."""
         return self._of.get(id(parameter), parameter)
 
     def within(self, module: nn.Module) -> dict[str, nn.Parameter]:
-        """Return the masters of a module's parameters by name; a tied parameter has all its names."""
+        """Return the masters of a module's parameters by name; tied parameters appear under all their names."""
         named = module.named_parameters(remove_duplicate=False)
         return {name: self._of[id(parameter)] for name, parameter in named if id(parameter) in self._of}
 
     @contextmanager
     def collecting(self) -> Iterator[None]:
-        """Move gradients to the masters, in float32, as soon as a backward pass has computed them."""
+        """Accumulate gradients on the masters, in float32, as soon as a backward pass has computed them."""
         handles = [parameter.register_post_accumulate_grad_hook(self._collect) for parameter in self._copied]
         try:
             yield
@@ -74,7 +74,7 @@ class Masters:
 
     @torch.no_grad()
     def load(self, module: nn.Module, saved: Mapping[str, Tensor]) -> None:
-        """Take over the exact weights of a module whose parameters were loaded from the same tensors."""
+        """Load the exact weights of a module whose parameters were loaded from the same tensors."""
         for name, master in self.within(module).items():
             if name in saved:
                 master.copy_(saved[name])
@@ -83,11 +83,11 @@ class Masters:
 class LossScale:
     """Loss scale against vanishing gradients in float16; 1 in other formats.
 
-    It is halved by an update whose gradients overflow, which is skipped, and doubled after ``patience`` others.
+    It is halved after an update with overflowing gradients, which is skipped, and doubled after ``patience`` others.
 
     Args:
-        is_needed: Whether the network computes in float16.
-        patience: Updates in a row without an overflow after which it is doubled.
+        is_needed: True if the network computes in float16.
+        patience: Consecutive updates without overflow before it is doubled.
     """
 
     def __init__(self, is_needed: bool, patience: int = 200) -> None:
@@ -95,7 +95,7 @@ class LossScale:
         self.patience = patience
         self.value = 65_536.0 if is_needed else 1.0
         self.good = 0
-        """Updates in a row without an overflow."""
+        """Consecutive updates without overflow."""
 
     def unscale(self, parameters: Iterable[nn.Parameter]) -> None:
         """Divide gradients by it."""
@@ -104,7 +104,7 @@ class LossScale:
             torch._foreach_mul_(kind, 1.0 / self.value)
 
     def skips(self, is_finite: bool) -> bool:
-        """Adapt to an update; True if it overflowed and must be left out."""
+        """Adapt to an update; return True if it overflowed and must be skipped."""
         if not self.is_needed:
             return False
         if not is_finite and self.value > 1.0:

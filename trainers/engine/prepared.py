@@ -42,7 +42,7 @@ _FirstPass: TypeAlias = Callable[[list[int]], Sequence[Sequence[int]]]
 
 
 def one_update(sequences: list[int]) -> Sequence[Sequence[int]]:
-    """Return all sequences as those of one update."""
+    """Return all sequences as a single update."""
     return [sequences]
 
 
@@ -51,7 +51,7 @@ class PreparedBatch:
     """The episodes of an iteration with their credit, ready for losses.
 
     Args:
-        trajectories: The episodes that are trained on.
+        trajectories: The training episodes.
         table: Their turns.
         credit: The algorithm's credit of their sampled tokens.
         num_rows: Number of training sequences before deduplication.
@@ -66,20 +66,20 @@ class PreparedBatch:
     _weights: Mapping[str, Tensor]
     _with_entropy: bool
     _is_own_old: bool = False
-    """True if ratios are taken against the log-probabilities of the loss's own pass."""
+    """True if the old log-probabilities of ratios are those of the loss's own forward pass."""
     _compared: tuple[TeacherStates, Divergence] | None = None
-    """The teacher's distributions, and how those of the policy are compared with them."""
+    """The teacher's distributions, and the divergence."""
     _with_observations: bool = False
 
     @cached_property
     def num_observed(self) -> int:
-        """Number of tokens of observations that a loss may read, those of repeated sequences included."""
+        """Number of observation tokens for the loss, repeated sequences included."""
         batch = self._batch
         return int(batch.observed[batch.action_mask.any(-1)].sum())
 
     @property
     def sequences(self) -> list[int]:
-        """The distinct token sequences in which something was sampled, as ``micro_batches`` takes them."""
+        """The distinct sequences with sampled tokens, for ``micro_batches``."""
         return _scored_sequences(self._batch)
 
     @property
@@ -93,10 +93,9 @@ class PreparedBatch:
         """Yield the loss inputs of each micro-batch; the sum of their losses is the batch's loss.
 
         Args:
-            max_tokens: Tokens that go through the network together, padding included; 0 takes what ``prepare`` was
-                given.
+            max_tokens: Tokens per forward pass, padding included; 0 for the value given to ``prepare``.
             sequences: Some of ``sequences``, for several updates on one batch; all by default.
-            scale: Factor of the weights; with every sequence in one of ``n`` updates it is ``n``.
+            scale: Factor of the weights: ``n`` if every sequence is in one of ``n`` updates.
         """
         chosen = self.sequences if sequences is None else sequences
         networks = self._networks
@@ -104,9 +103,9 @@ class PreparedBatch:
             yield self._inputs(part, scale)
 
     def passes(self, sequences: Sequence[int], scale: float = 1.0) -> Iterator[tuple[LossInputs, bool]]:
-        """Yield the micro-batches of this rank's share of some sequences, each with whether it counts.
+        """Yield the micro-batches of this rank's share of some sequences, each with a flag if it counts.
 
-        Those that do not count are passes that other ranks wait for; their weights are 0.
+        Passes that do not count, with weights 0, keep the ranks synchronised.
 
         Args:
             sequences: Some of ``sequences``, the same on every rank.
@@ -182,37 +181,38 @@ def prepare(
     layout: LayoutName = "rows",
     spread: Spread | None = None,
 ) -> PreparedBatch:
-    """Assign credit to episodes and lay them out for losses.
+    """Assign credit to episodes and prepare them for losses.
 
     ``method.loss(inputs).total(inputs).backward()`` for each of its micro-batches accumulates the gradients of the
-    whole batch, for any optimiser. Episodes with a fault, and ones without a turn, are left out.
+    whole batch, for any optimiser. Episodes with a fault or without turns are excluded.
 
     Args:
         trajectories: Episodes that the policy played.
         policy: The policy.
         algorithm: The method.
-        temperature: The temperature that the episodes were sampled with.
-        critic: For methods that need values; its parameters are trained by the same losses.
-        reference: For methods that need its log-probabilities: a model with the policy's tokenizer, or a frozen copy of
-            a policy's network; with low-rank adapters the policy's network itself, which is then scored without them.
-        teacher: For methods that learn from one: a model with the policy's tokenizer, or what
-            :func:`turngym.trainers.engine.teachers.make_teacher` returns.
-        exclusion: What becomes of episodes and completions that were cut off, see
+        temperature: Sampling temperature of the episodes.
+        critic: Critic, for methods that need values; its parameters are trained by the same losses.
+        reference: Reference policy, for methods that need its log-probabilities: a model with the policy's tokenizer,
+            or a frozen copy of a policy's network; with low-rank adapters the policy's network itself, scored without
+            them.
+        teacher: Teacher, for methods that learn from one: a model with the policy's tokenizer, or a result of
+            :func:`turngym.trainers.engine.teachers.make_teacher`.
+        exclusion: Handling of truncated episodes and completions, see
             :class:`turngym.trainers.core.update_config.UpdateConfig`.
-        old_logprobs: What ratios are taken against, see there; methods that need the trainer's get them anyway. ``own``
-            takes the trainer's as well and saves a pass: those of the loss itself, for a batch of one update and a
-            method whose credit does not read them.
-        first_pass: Sequences to those of each update of the first pass over the batch. The trainer's log-probabilities
-            are computed in the micro-batches of these updates, because in 16 bits a sequence's depend on what goes
-            through the network next to it.
-        merge_rows: False gives every turn its own sequence; the loss and its gradient stay the same.
-        max_tokens: Tokens that go through a network together, padding included; 0 takes the layout's own number.
-        layout: Layout of sequences, see there; loss and gradient do not depend on it.
+        old_logprobs: Source of the old log-probabilities, see there; methods that need the trainer's always get them.
+            ``own`` uses the trainer's from the loss's own forward pass, which saves a pass; only for a single update
+            and a method whose credit does not use them.
+        first_pass: Maps the sequences to those of each update of the first pass over the batch. The trainer's
+            log-probabilities are computed in the micro-batches of these updates, because in 16 bits they depend on the
+            composition of the batch.
+        merge_rows: If False, every turn is its own sequence, with the same loss and gradient.
+        max_tokens: Tokens per forward pass, padding included; 0 for the layout's default.
+        layout: Batch layout, see there; does not affect loss and gradient.
         spread: Distribution of the networks over ranks, which all have the same episodes; one rank by default.
 
     Raises:
-        ConfigError: Critic, reference or teacher is missing, one of them has another tokenizer, a turn's tokens and
-            log-probabilities do not match, or the network computes something else in that layout.
+        ConfigError: Critic, reference or teacher is missing or has another tokenizer, a turn's tokens and
+            log-probabilities do not match, or the network does not support the layout.
         DivergenceError: A reward or an advantage is not finite.
     """
     _require(algorithm, Need.VALUES, critic, "critic=Critic(policy.network), and let the optimiser have its parameters")
@@ -267,9 +267,9 @@ def _with_columns(
     first_pass: _FirstPass | None,
     with_states: bool,
 ) -> tuple[TurnTable, TeacherStates | None]:
-    """Return the table with what the networks compute; the trainer's log-probabilities if a first pass is given.
+    """Return the table with the networks' columns, the trainer's log-probabilities only with a first pass.
 
-    With states, the reference's whole distributions at the sampled tokens are returned as well.
+    With states, the reference's distributions at the sampled tokens are also returned.
     """
     states = None
     policy, reference, critic = networks.policy, networks.reference, networks.critic
@@ -299,6 +299,6 @@ def _require(algorithm: Algorithm[Any], need: Need, given: object, way_out: str)
 
 
 def _scored_sequences(batch: Batch) -> list[int]:
-    """Return the distinct sequences in which something was sampled."""
+    """Return the distinct sequences with sampled tokens."""
     found = enumerate(batch.sequences)
     return [number for number, row in found if bool((row.reads.token >= 0).any())]

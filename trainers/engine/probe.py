@@ -21,7 +21,7 @@ _PROMPTS = 8
 
 
 def probe_gap(model: LanguageModel, generate: Generate, temperature: float = 1.0) -> dict[str, float]:
-    """Return mean, 99th percentile and maximum of the gap at each token that a sampler generates for a probe.
+    """Return mean, 99th percentile and maximum of the gap over the tokens sampled for a probe.
 
     Args:
         model: Precision of the trainer.
@@ -45,7 +45,7 @@ def probe_gap(model: LanguageModel, generate: Generate, temperature: float = 1.0
 
 
 def mismatch_warning(model: LanguageModel, sampler: str, trainer: str, temperature: float = 1.0) -> str:
-    """Return what the sampler's format of weights does to log-probabilities; empty if it is the trainer's.
+    """Return a warning if the sampler's data type differs from the trainer's; empty otherwise.
 
     Args:
         model: Precision of the trainer; generation uses another network or server.

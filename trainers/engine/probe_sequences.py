@@ -1,4 +1,4 @@
-"""A few fixed sequences of tokens, and what a network computes for them, by which weights are recognised."""
+"""Fixed token sequences and their scores, which identify a network's weights."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from transformers import PreTrainedModel
 from turngym.agents.models.weights import evaluating
 
 _LENGTH = 160
-"""More than a block of 128 tokens, whose keys and values servers keep from one prompt to the next."""
+"""Longer than a block of 128 tokens, which servers keep in their KV cache across prompts."""
 _LEAST, _MOST = 4, 8
 
 
 def probe_sequences(vocabulary: int, longest: int = 0, avoid: Collection[int] = ()) -> list[list[int]]:
-    """Return the sequences of a probe: the vocabulary in a fixed random order, as often as it fits.
+    """Return the sequences of a probe: the vocabulary in a fixed random order, repeated to fill them.
 
     A vocabulary of up to 1,280 tokens is covered, a larger one in part.
 
     Args:
         vocabulary: Number of tokens.
-        longest: Longest prompt with its completion that the sampler takes; 0 for any.
-        avoid: Tokens that stand for something else, such as those of pictures.
+        longest: Sampler's maximum length of prompt plus completion; 0 for any.
+        avoid: Placeholder tokens to exclude, such as those of images.
 
     >>> found = probe_sequences(512)
     >>> len(found), {len(each) for each in found}, set(range(512)) <= {token for each in found for token in each}
@@ -41,15 +41,15 @@ def probe_sequences(vocabulary: int, longest: int = 0, avoid: Collection[int] = 
 
 @torch.no_grad()
 def probe_scores(network: PreTrainedModel, sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-    """Return what a network computes for sequences, one at a time, without kept keys.
+    """Return a network's scores of sequences, one at a time, without a KV cache.
 
     Args:
         network: The network.
         sequences: The sequences.
 
     Returns:
-        Log-probability of each token of the sequences but their first ones, one sequence after the other, as float64 on
-        the CPU; and the logits behind each sequence, ``[sequence, vocabulary]``.
+        Log-probability of each token but the first of each sequence, concatenated, as float64 on the CPU; and the
+        logits after each sequence, ``[sequence, vocabulary]``.
     """
     scores, last = [], []
     with evaluating(network):

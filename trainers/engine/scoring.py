@@ -1,4 +1,4 @@
-"""Log-probabilities, entropies and values of distinct sequences, computed only at the positions that are needed."""
+"""Log-probabilities, entropies and values of distinct sequences, computed only at the read positions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Scores(NamedTuple):
     logprobs: Float[Tensor, "sequence column"]
     entropy: Float[Tensor, "sequence column"] | None
     divergence: Float[Tensor, "row column"] | None = None
-    """Divergence from a teacher, for each row that repeats a sequence, since their teachers may have read more."""
+    """Divergence from a teacher per row, because the teacher's lesson may differ between rows of a sequence."""
 
 
 def score(
@@ -37,15 +37,15 @@ def score(
     layout: Layout = ROWS,
     compared: Compared | None = None,
 ) -> Scores:
-    """Return log-probabilities of the sampled tokens under the distribution that is sampled from.
+    """Return log-probabilities of the sampled tokens under the sampling distribution.
 
     Args:
         network: A causal language model.
         sequences: Distinct sequences.
         temperature: The sampler's temperature; the logits are divided by it.
-        with_entropy: Whether to return the entropy of each next-token distribution too, in nats.
+        with_entropy: Also return the entropy of each next-token distribution, in nats.
         layout: Layout of the sequences.
-        compared: A teacher to compare the distributions with.
+        compared: Teacher for the divergence.
 
     Raises:
         ModelError: The network's logits are not its head times its last hidden states.
@@ -72,14 +72,13 @@ def _score(
 
 
 class Critic(nn.Module):
-    """A value network: the policy's transformer, copied, with one linear output that starts at 0.
+    """Value network: a copy of the policy's transformer with a linear output initialised to 0.
 
-    Weights that are frozen in the policy are shared with it: with low-rank adapters the critic has its own adapters on
-    the same trunk. The output is at least in single precision, since an optimiser on 16-bit weights loses small
-    updates.
+    Frozen weights are shared with the policy: with low-rank adapters, the critic has its own adapters on the same base.
+    The output layer is float32 or float64, because small updates of 16-bit weights are lost.
 
     Args:
-        network: The policy whose transformer is copied.
+        network: The policy's network.
     """
 
     def __init__(self, network: PreTrainedModel) -> None:
@@ -92,7 +91,7 @@ class Critic(nn.Module):
         nn.init.zeros_(self.head.bias)
 
     def forward(self, sequences: Sequence[Row], layout: Layout = ROWS) -> Float[Tensor, "sequence column"]:
-        """Return the value at each read position: an estimate from everything before the token it predicts."""
+        """Return the value at each read position, estimated from all tokens up to it."""
         states = read_states(self.backbone, sequences, self.head.weight.device, layout)
         hidden = states.hidden[states.scattered(states.state)]
         values: Tensor = self.head(hidden.to(self.head.weight.dtype)).squeeze(-1)

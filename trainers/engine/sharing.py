@@ -12,15 +12,15 @@ ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 
 def copy_sharing_frozen(module: ModuleT) -> ModuleT:
-    """Return a deep copy whose frozen parameters are those of the original, not copies of them.
+    """Return a deep copy that shares the frozen parameters of the original.
 
-    With low-rank adapters only the adapters are copied; with full training, everything.
+    With low-rank adapters only the adapters are copied; without, all parameters.
     """
     return copy.deepcopy(module, {id(parameter): parameter for parameter in frozen_parameters(module)})
 
 
 def copy_sharing_all(module: ModuleT) -> ModuleT:
-    """Return a copy whose parameters and buffers are those of the original: the same weights, run in another way.
+    """Return a copy of the module objects that shares all parameters and buffers of the original.
 
     >>> layer = nn.Linear(2, 2)
     >>> other = copy_sharing_all(layer).eval()
@@ -36,7 +36,7 @@ def frozen_parameters(module: nn.Module) -> list[nn.Parameter]:
 
 
 def own_tensors(module: nn.Module, shared: Collection[nn.Parameter] = ()) -> dict[str, Tensor]:
-    """Return the tensors of a module by name: its state, or its parameters that are not shared if any is.
+    """Return the tensors of a module by name: its state, or only the unshared parameters if any is shared.
 
     Args:
         module: The module.
@@ -51,11 +51,11 @@ def own_tensors(module: nn.Module, shared: Collection[nn.Parameter] = ()) -> dic
 def distinct_tensors(
     modules: Sequence[tuple[str, nn.Module]], shared: Collection[nn.Parameter] = ()
 ) -> dict[str, dict[str, Tensor]]:
-    """Return the tensors of each module by name, each storage only once, for file formats without tied weights.
+    """Return the tensors of each module by name, each storage once, for file formats without tied weights.
 
     Args:
         modules: Name and module.
-        shared: Parameters that are left out.
+        shared: Parameters to exclude.
     """
     seen: set[int] = set()
     found: dict[str, dict[str, Tensor]] = {}

@@ -1,8 +1,8 @@
-"""Teachers: policies that score what the trained policy sampled, and are not trained themselves.
+"""Teachers: networks that score the policy's sampled tokens and are not trained by gradients.
 
-A teacher is another model with the same tokenizer, the policy as it was before training (under low-rank adapters the
-model without them), an exponential moving average of the policy, or the policy itself. It may be shown more than the
-policy was: a lesson, such as a solution of the task, stands before the prompts that it reads.
+A teacher is another model with the same tokenizer, the policy before training (with low-rank adapters, the model
+without them), an exponential moving average of the policy, or the policy itself. Its prompts may start with a lesson
+that the policy did not see, such as a solution of the task.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ OwnTeacher: TypeAlias = Literal["base", "ema", "policy"]
 OWN_TEACHERS: tuple[OwnTeacher, ...] = get_args(OwnTeacher)
 """The policy before training, its exponential moving average, and the policy itself."""
 Lessons: TypeAlias = Callable[[Sequence[Trajectory]], Sequence[tuple[int, ...] | None]]
-"""Episodes of a batch to the tokens that the teacher reads before the prompts of each; None where it has nothing to
-say about an episode."""
+"""Maps the episodes of a batch to the tokens of their lessons; None for an episode without a lesson."""
 _SHORT = (torch.bfloat16, torch.float16)
 
 
@@ -55,8 +54,8 @@ class Teacher:
 
     Args:
         network: The network.
-        is_bare: Whether it computes without its low-rank adapters.
-        rate: Share of the policy that it takes over after each iteration; 0 if it does not follow the policy.
+        is_bare: True to disable its low-rank adapters.
+        rate: Share of the policy in the moving average after each iteration; 0 for a fixed teacher.
         lessons: Tokens before the prompts of an episode.
     """
 
@@ -67,7 +66,7 @@ class Teacher:
 
     @contextmanager
     def ready(self) -> Iterator[None]:
-        """Let the network compute as the teacher until the context is left."""
+        """Context in which the network computes as the teacher."""
         if not self.is_bare:
             yield
             return
@@ -91,7 +90,7 @@ class Teacher:
 
 
 def frozen_copy(network: nn.Module) -> nn.Module:
-    """Return a copy that is not trained and shares the frozen weights of the original."""
+    """Return an untrained copy that shares the frozen weights of the original."""
     frozen: nn.Module = copy_sharing_frozen(network)
     return _frozen(frozen, network)
 
@@ -105,14 +104,14 @@ def _frozen(network: nn.Module, like: nn.Module) -> nn.Module:
 def make_teacher(
     teaching: Teaching, model: LanguageModel, network: nn.Module, spread: Spread, reference: nn.Module | None = None
 ) -> Teacher:
-    """Return the teacher of a policy that has not been trained yet.
+    """Return the teacher of a policy, before its training.
 
     Args:
         teaching: Choice of the teacher.
-        model: The policy as it samples.
-        network: The policy as it is trained.
+        model: The sampling policy.
+        network: The trained policy.
         spread: Distribution of networks over ranks.
-        reference: A frozen copy of the policy, if there is one that stays as it is.
+        reference: Frozen copy of the policy that is never refreshed, if there is one.
 
     Raises:
         ConfigError: The teacher is another model, and its tokenizer differs from the policy's.
@@ -133,17 +132,17 @@ def make_teacher(
 
 
 def _average(network: nn.Module) -> nn.Module:
-    """Return a copy in which trained weights are float32, since small steps are lost in 16 bits."""
+    """Return a copy with trained weights in float32, because small steps are lost in 16 bits."""
     if not any(parameter.requires_grad and parameter.dtype in _SHORT for parameter in network.parameters()):
         return frozen_copy(network)
     return _frozen(copy.deepcopy(network).float(), network)
 
 
 def require_teacher(name: str, given: object) -> None:
-    """Raise if a method needs a teacher and there is none.
+    """Raise if a method needs a teacher and has none.
 
     Raises:
-        ConfigError: There is none.
+        ConfigError: The teacher is missing.
     """
     if given is None:
         raise ConfigError(
