@@ -26,7 +26,7 @@ BuiltT = TypeVar("BuiltT")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One slot that waits for an action.
+    """Request for an action in one slot.
 
     Args:
         slot: Slot of the vector.
@@ -36,9 +36,9 @@ class Request:
         info: The environment's info table for this observation.
         instructions: Rules and answer format.
         image: The image in the observation, [H, W, 3], if it has one.
-        finds_action: Whether the environment finds the action in a whole completion by a notation of its rules.
+        finds_action: True if the environment finds the action in a whole completion, by a notation of its rules.
         tools: Tools for models with native tool calls, if the environment declares any.
-        attempt: Number of earlier proposals of this turn that a critic objected to.
+        attempt: Number of proposals for this turn that a critic rejected.
     """
 
     slot: int
@@ -57,7 +57,7 @@ class Request:
         """The legal actions, at least one.
 
         Raises:
-            ConfigError: The environment lists none.
+            ConfigError: The environment does not enumerate them.
         """
         listed: tuple[str, ...] = self.info["legal_actions"]
         if not listed:
@@ -75,7 +75,7 @@ class Decision:
     """An agent's answer to one request.
 
     Args:
-        action: The action text for the environment.
+        action: The action for the environment, as text.
         completion: The whole text produced, reasoning included.
         prompt_ids: Token ids of the whole prompt; empty for agents without tokens.
         completion_ids: Token ids exactly as sampled.
@@ -85,10 +85,10 @@ class Decision:
         entropies: Entropy of the distribution of each completion token, relative to its maximum, if requested.
         fault: Reason for a missing answer, such as a prompt that could not be built; ends only this episode.
         too_long: Reason for a missing answer if the prompt does not fit; truncates the episode without a fault.
-        columns: Named numbers and texts about the turn for training methods, and tuples with one number per completion
+        columns: Named numbers and strings about the turn for training methods, or tuples with one number per completion
             token.
-        cut_off: Whether the completion reached the maximum length without an end token.
-        restricted: Whether tokens were sampled from part of the vocabulary (top-p, top-k, min-p), so ``logprobs`` are
+        cut_off: True if the completion reached the maximum length without an end token.
+        restricted: True if tokens were sampled from part of the vocabulary (top-p, top-k, min-p), so ``logprobs`` are
             not those of the sampling distribution.
         pictures: The images in the prompt as PNG files, in the order of their placeholders.
         policy_version: Version of the sampling weights, if they change during rollouts; -1 if unknown.
@@ -154,7 +154,7 @@ class Agent(ABC):
         """Return the prompt that ``request`` would get, without acting; empty for agents without tokens.
 
         Raises:
-            PromptTooLong: It does not fit; no room for an answer is required.
+            PromptTooLong: The prompt does not fit; no room for an answer is required.
         """
         return ()
 

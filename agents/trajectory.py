@@ -63,7 +63,7 @@ class Turn:
         completion_ids: Token ids exactly as sampled, including the end token if sampled.
         logprobs: The sampler's log-probability of each completion token, temperature included.
         reward: Reward of this turn.
-        action_is_valid: Whether the action was parsed and legal.
+        action_is_valid: True if the action was parsed and legal.
         agent: The seat that acted.
         usage: Cost of the completion; None if not counted.
         notes: Other text of the model, such as a summary.
@@ -72,10 +72,10 @@ class Turn:
         entropies: Entropy of each token's sampling distribution, relative to its maximum; empty unless requested.
         snapshot: Exact state of the environment before the action; empty unless requested.
         progress: Progress of the task before the action, in [0, 1]; NaN if unknown.
-        columns: Named numbers and texts from the environment, the agent or a method's ``collect``, and tuples with one
+        columns: Named numbers and strings from the environment, the agent or a method's ``collect``, or tuples with one
             number per token. A name starting with ``reward/`` is a component of the reward.
-        cut_off: Whether the completion reached the maximum length without an end token.
-        restricted: Whether tokens were sampled from part of the vocabulary (top-p, top-k, min-p), so ``logprobs`` are
+        cut_off: True if the completion reached the maximum length without an end token.
+        restricted: True if tokens were sampled from part of the vocabulary (top-p, top-k, min-p), so ``logprobs`` are
             not those of the sampling distribution.
         pictures: The images in the prompt as PNG files, in the order of their placeholders in ``prompt_ids``.
     """
@@ -104,7 +104,7 @@ class Turn:
 
     @property
     def image_hashes(self) -> list[str]:
-        """SHA-256 of each image in the prompt, which records store instead of the image."""
+        """SHA-256 of each image in the prompt, stored in records instead of the image."""
         return [hashlib.sha256(picture).hexdigest() for picture in self.pictures]
 
 
@@ -117,8 +117,8 @@ class Trajectory:
         env_id: The environment.
         instance: Hash of the task instance's canonical text.
         turns: The turns in order.
-        terminated: The rules ended the episode.
-        truncated: A limit or fault ended the episode.
+        terminated: True if the rules ended the episode.
+        truncated: True if a limit or fault ended the episode.
         truncation_reason: Reason for the truncation; empty without one. ``context`` means that the next prompt did not
             fit; if it was the first, the episode has no turn.
         truncation_detail: With reason ``context``: length of the prompt, and remedy.
@@ -133,7 +133,7 @@ class Trajectory:
         policy: Name of the policy that acted; empty if there is only one.
         progress: Progress of the task at the end, in [0, 1]; NaN if unknown.
         final_anchor: The anchor state after the last turn.
-        columns: Named numbers and texts about the whole episode.
+        columns: Named numbers and strings about the whole episode.
         instructions: Rules shown to the agent; empty if not recorded.
         retried_fault: Fault of the earlier attempt that this one replaces; empty for a first attempt.
     """

@@ -47,10 +47,10 @@ class Outcome(NamedTuple, Generic[ObsT]):
     Args:
         observation: Next observation; only what is new.
         reward: The reward of this turn.
-        terminated: Whether the rules ended the episode here.
-        success: Whether the task is solved; only read when ``terminated``.
-        action_is_valid: Whether the action text was understood and legal.
-        truncated: Whether a limit other than ``max_turns`` ended the episode here; not read when ``terminated``.
+        terminated: True if the rules ended the episode.
+        success: True if the task is solved; only used when ``terminated``.
+        action_is_valid: True if the action was parsed and legal.
+        truncated: True if a limit other than ``max_turns`` ended the episode; ignored when ``terminated``.
     """
 
     observation: ObsT
@@ -149,23 +149,23 @@ class TextEnv(SnapshotEnv[ObsT]):
     instructions: str = ""
     """Rules and answer format, for the system prompt."""
     finds_action: bool = False
-    """Whether ``apply_action`` finds the action in a whole completion, reasoning included, by a notation of the rules
+    """True if ``apply_action`` finds the action in a whole completion, reasoning included, by a notation of the rules
     such as ``<search>...</search>``."""
     native_tools: ToolSet | None = None
-    """Tools for models with native tool calls, and the rules for such models; None if actions are only text."""
+    """Tools for models with native tool calls, and the rules for these models; None if actions are text only."""
     beaten_by: ClassVar[Mapping[str, str]] = {}
-    """Player without skill -> why it does better here than random legal play; shown on the environment's page."""
+    """Player without skill -> reason why it beats random legal play; shown on the environment's page."""
     finite_instances: int | None = None
     """Number of instances, if too few for splits; every split then samples from all of them."""
     splits: ClassVar[tuple[str, ...]] = SPLITS
     longest_action: ClassVar[int] = LONGEST_ACTION
     """Maximum length of an action; a longer one is invalid, and the rules never see it."""
     score_range: tuple[float, float] = (0.0, 1.0)
-    """Lowest and highest value of ``score()``; a submission with a score outside of it is rejected."""
+    """Minimum and maximum of ``score()``; a submission with a score outside this range is rejected."""
 
     @classmethod
     def refusal(cls, options: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> str:
-        """Return why an untrusted file may not request these options; empty if it may."""
+        """Return the reason why untrusted files may not request these options; empty if they may."""
         split = options.get("split", cls.splits[0])
         if split not in cls.splits:
             return f"it has no split {str(split)[:60]!r}"
@@ -173,7 +173,7 @@ class TextEnv(SnapshotEnv[ObsT]):
 
     @classmethod
     def misfit(cls, options: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> str:
-        """Return why these options are invalid; empty if they are valid."""
+        """Return the reason why these options are invalid; empty if they are valid."""
         split = options.get("split", cls.splits[0])
         if split not in cls.splits:
             return f"it has no split {str(split)[:60]!r}"
@@ -215,7 +215,7 @@ class TextEnv(SnapshotEnv[ObsT]):
             raise ConfigError(f"{self.env_id} cannot render {render_mode!r}: pass one of {modes}.")
 
     def after_setup(self) -> None:
-        """Complete ``setup()``; for base classes."""
+        """Called after ``setup()``; for base classes."""
 
     # The hooks, overridden by subclasses.
 
@@ -260,10 +260,10 @@ class TextEnv(SnapshotEnv[ObsT]):
     def load_state(self, state: JSONValue) -> None:
         """Restore a state returned by ``save_state``."""
         self.state = state
-        self.observation()  # detect a damaged state now, not some turns later
+        self.observation()  # detects a damaged state immediately
 
     def refuse_long_action(self, action: str) -> Outcome[ObsT]:
-        """Answer an action of more than ``longest_action`` characters; the turn changes nothing."""
+        """Answer an action of more than ``longest_action`` characters; the state does not change."""
         words = too_long(action, self.longest_action)
         last = self._observation
         return Outcome(
@@ -275,7 +275,7 @@ class TextEnv(SnapshotEnv[ObsT]):
         return ()
 
     def progress(self) -> float:
-        """Return the completed share of the task, nan if unknown; computed only from what the agent can know."""
+        """Return the completed fraction of the task, nan if unknown; it must depend only on what the agent can know."""
         return float("nan")
 
     def score(self) -> float:
@@ -283,7 +283,7 @@ class TextEnv(SnapshotEnv[ObsT]):
         return float(self._success == 1)
 
     def turn_columns(self) -> Mapping[str, float | str]:
-        """Return columns of the last turn for training methods: named numbers and texts; by default none."""
+        """Return columns of the last turn for training methods: named numbers and strings; by default none."""
         return {}
 
     def render_text(self) -> str:
@@ -306,7 +306,7 @@ class TextEnv(SnapshotEnv[ObsT]):
         """Resample hidden facts, consistent with everything the agent has seen.
 
         Returns:
-            Whether anything changed; False if nothing is hidden. The checker uses this to find leaks.
+            True if anything changed; False if nothing is hidden. ``turngym check`` uses this to find leaks.
         """
         return False
 
@@ -374,7 +374,7 @@ class TextEnv(SnapshotEnv[ObsT]):
         return observation, float(reward), terminated, truncated, self._info()
 
     def _info(self) -> dict[str, Any]:
-        rules = type(self)  # an instance may keep data under the name of a hook, such as self.score
+        rules = type(self)  # an instance attribute may shadow a hook, such as self.score
         progress = float(rules.progress(self))
         info: dict[str, Any] = {
             "anchor": rules.anchor(self),

@@ -1,9 +1,8 @@
-"""The base of every wrapper: its state is declared, cleared by a reset and saved in snapshots.
+"""Base class of wrappers, whose state is declared, cleared by a reset and saved in snapshots.
 
-A wrapper keeps its state of an episode in ``self.state``, a dict of JSON values declared by ``initial_state``. Every
-reset recreates it, so nothing of an earlier episode remains. State that outlasts an episode, such as a running mean, is
-in ``self.lasting``. Snapshots hold both. In a vector, a slot whose environment has a fault is recreated and loses its
-lasting state; slots that only shared its worker keep theirs.
+A wrapper keeps per-episode state in ``self.state``, a dict of JSON values declared by ``initial_state`` and recreated
+by every reset. State that outlasts an episode, such as a running mean, is in ``self.lasting``. Snapshots contain both.
+In a vector, a faulted slot is recreated and loses its lasting state; other slots of the same worker keep theirs.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class StepResult(NamedTuple):
 
     @property
     def is_over(self) -> bool:
-        """True if the episode ended inside."""
+        """True if the inner environment ended the episode."""
         return self.terminated or self.truncated
 
 
@@ -67,15 +66,15 @@ class TextWrapper(Passing, RecordConstructorArgs, Declared):
         env: An environment whose actions are text, wrapped or not.
 
     Raises:
-        ConfigError: An option does not exist, or the environment is none of turngym.
+        ConfigError: An option does not exist, or the environment is not turngym's.
     """
 
     name: ClassVar[str] = ""
     """The name that the wrapper is registered under."""
     is_transparent: ClassVar[bool] = False
-    """True if it changes nothing, so that snapshots are the same with and without it."""
+    """True for a wrapper without effect on the episode, which snapshots ignore."""
     unchecked: ClassVar[frozenset[str]] = frozenset()
-    """Options that may differ between the wrapper that took a snapshot and the one that restores it."""
+    """Options that may differ between saving and restoring a snapshot."""
     options: Mapping[str, Any]
     """The options of this wrapper, defaults included."""
 
@@ -92,7 +91,7 @@ class TextWrapper(Passing, RecordConstructorArgs, Declared):
         bound = signature.bind_partial(*args, **kwargs)
         bound.apply_defaults()
         self.options = {key: value for key, value in bound.arguments.items() if key != "env"}
-        self._saved_kwargs = dict(self.options)  # what makes env.spec complete
+        self._saved_kwargs = dict(self.options)  # makes env.spec complete
         return self
 
     def __init__(self, env: gymnasium.Env[Any, str]) -> None:
@@ -126,7 +125,7 @@ class TextWrapper(Passing, RecordConstructorArgs, Declared):
         return action
 
     def on_step(self, step: StepResult) -> tuple[float, bool]:
-        """Update the state after a turn; return the reward, and whether to truncate the episode unless it is over."""
+        """Update the state after a turn; return the reward, and True to truncate an unfinished episode."""
         return step.reward, False
 
     def transform_observation(self, observation: Any, info: dict[str, Any]) -> Any:
@@ -134,14 +133,14 @@ class TextWrapper(Passing, RecordConstructorArgs, Declared):
         return observation
 
     def on_restore(self) -> None:
-        """Called when ``state`` and ``lasting`` have been replaced by those of a snapshot."""
+        """Called after ``state`` and ``lasting`` have been restored from a snapshot."""
 
     def extra_instructions(self) -> str:
         """Return the text to add to the instructions; empty for none."""
         return ""
 
     def completion(self, action: str) -> str:
-        """Return what must be passed to ``step`` for the environment inside to get ``action``."""
+        """Return the text for ``step`` that makes the inner environment receive ``action``."""
         return action
 
     # Provided by this class.
@@ -170,7 +169,7 @@ class TextWrapper(Passing, RecordConstructorArgs, Declared):
         observation, reward, terminated, truncated, info = self.env.step(self.transform_action(action))
         step = StepResult(action, observation, float(reward), terminated, truncated, info)
         reward, is_cut = self.on_step(step)
-        # Gymnasium's TimeLimit truncates an episode without saying so in its info
+        # Gymnasium's TimeLimit truncates an episode without a mark in its info
         is_untold = truncated and info["success"] < 0 and not self.is_transparent
         if is_untold or (is_cut and not step.is_over):
             truncated = self._has_cut = True
@@ -183,7 +182,7 @@ class TextWrapper(Passing, RecordConstructorArgs, Declared):
 
         Raises:
             EpisodeOver: No episode has started.
-            SnapshotUnsupported: The environment inside cannot save its state.
+            SnapshotUnsupported: The inner environment cannot save its state.
         """
         inner = bytes(self._inner("snapshot")())
         own = {
@@ -204,7 +203,7 @@ class TextWrapper(Passing, RecordConstructorArgs, Declared):
             The observation and info as they were.
 
         Raises:
-            ConfigError: The bytes are not a snapshot, or one of another environment or other wrappers.
+            ConfigError: The bytes are not a snapshot of this environment with these wrappers.
         """
         content = parsed(snapshot)
         before = self.state, self.lasting, self._is_running, self._has_cut
@@ -219,7 +218,7 @@ class TextWrapper(Passing, RecordConstructorArgs, Declared):
             ) from error
 
     def _adopt(self, content: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """Adopt the content of a snapshot, from the inside to the outside."""
+        """Restore the content of a snapshot, innermost first."""
         self._require_whole(content)
         observation, info = self._adopt_inside(content["inner"])
         self.state, self.lasting = content["state"], content["lasting"]
@@ -235,7 +234,7 @@ class TextWrapper(Passing, RecordConstructorArgs, Declared):
         return cast("tuple[Any, dict[str, Any]]", self._inner("restore")(written(content)))
 
     def _require_whole(self, content: Mapping[str, Any]) -> None:
-        """Raise unless the content belongs here and everything is there."""
+        """Raise unless the content is complete and matches the wrappers."""
         found, own = wrappers_in(content), [layer._checked for layer in layers_of(self) if not layer.is_transparent]
         if found != own:
             raise ConfigError(
@@ -249,7 +248,7 @@ class TextWrapper(Passing, RecordConstructorArgs, Declared):
 
     @cached_property
     def _checked(self) -> dict[str, JSONValue]:
-        """Properties that a snapshot must match: the name, and those of the relevant options."""
+        """Properties that a snapshot must match: the name and the relevant options."""
         return {"name": self.name, "options": plain({k: v for k, v in self.options.items() if k not in self.unchecked})}
 
     @property
@@ -259,7 +258,7 @@ class TextWrapper(Passing, RecordConstructorArgs, Declared):
 
     @property
     def wrappers(self) -> list[dict[str, JSONValue]]:
-        """The wrappers from the innermost to this one, as names and options; no transparent ones."""
+        """Names and options of the wrappers from the innermost to this one, without transparent ones."""
         kinds = [layer for layer in layers_of(self) if not layer.is_transparent]
         return [{"name": layer.name, "options": plain(layer.options)} for layer in kinds]
 
@@ -271,14 +270,14 @@ class TextWrapper(Passing, RecordConstructorArgs, Declared):
 
     @property
     def native_tools(self) -> ToolSet | None:
-        """Tools for models with native tool calls; None where this wrapper changes actions."""
+        """Tools for models with native tool calls; None if this wrapper changes actions."""
         found = super().native_tools
         if found is None or type(self).transform_action is not TextWrapper.transform_action:
             return None
         return found._replace(instructions=f"{found.instructions}\n{self.extra_instructions()}".strip())
 
     def expert_action(self) -> str:
-        """Return a solver's next action, in the form that this wrapper expects."""
+        """Return a solver's next action, in the form expected by this wrapper."""
         return self.completion(super().expert_action())
 
     # Tools for subclasses.
@@ -302,5 +301,5 @@ def layers_of(env: gymnasium.Env[Any, Any]) -> list[TextWrapper]:
 
 
 def _mark_cut(info: dict[str, Any]) -> None:
-    """Mark in the info of a running environment that its episode was truncated."""
+    """Mark the episode as truncated in the info of a running environment."""
     info["success"], info["legal_actions"] = 0, ()

@@ -1,4 +1,4 @@
-"""Best of several attempts at a task, chosen by a verifier."""
+"""Best of several attempts at a task, chosen by a verifier (best-of-n)."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def _score(row: Mapping[str, Any]) -> float:
 
 
 def best_of(records: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
-    """Return the gain from choosing, over tasks that have all their attempts; empty if no verifier scored.
+    """Return the gain of best-of-n, over tasks with all attempts; empty without verifier scores.
 
     ``chosen_of_N`` is the share of tasks whose chosen attempt succeeded, ``mean_of_N`` the share of all attempts,
-    ``oracle_of_N`` the share of tasks of which any attempt succeeded, and ``gain_of_N`` the difference of the first
-    two, paired by task.
+    ``oracle_of_N`` the share of tasks with any successful attempt, and ``gain_of_N`` the difference of the first two,
+    paired by task.
 
     Args:
         records: Episodes with ``task``, ``attempt``, ``success``, ``block_id`` and ``verifier``.

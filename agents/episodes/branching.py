@@ -1,4 +1,4 @@
-"""Saving and restoring the states of a vector's environments, individually if some of them break."""
+"""Saving and restoring the states of a vector's environments; failures affect only their slot."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Restored(NamedTuple):
 
 
 def text_and_image(observations: Any, index: int) -> tuple[str, NDArray[np.uint8] | None]:
-    """Return one observation of a batch: its text, and its image where it has one."""
+    """Return the text of an observation in a batch, and its image if it has one."""
     if isinstance(observations, dict):
         return observations["text"][index], observations.get("image", {index: None})[index]
     return observations[index], None
 
 
 def saved_states(vector: TextVectorEnv, slots: Sequence[int]) -> dict[int, bytes]:
-    """Return the snapshot of each slot; empty if the environment broke.
+    """Return the snapshot of each slot; empty if the environment failed.
 
     Raises:
         SnapshotUnsupported: The environments cannot save their state.
@@ -49,7 +49,7 @@ def saved_states(vector: TextVectorEnv, slots: Sequence[int]) -> dict[int, bytes
 
 
 def bring_back(vector: TextVectorEnv, states: Mapping[int, bytes]) -> dict[int, Restored]:
-    """Restore snapshots into slots, and return what each slot shows."""
+    """Restore snapshots into slots, and return the observation of each."""
     if not states:
         return {}
     slots = list(states)
@@ -67,10 +67,10 @@ def bring_back(vector: TextVectorEnv, states: Mapping[int, bytes]) -> dict[int, 
 
 
 def branch_state(spec: EpisodeSpec) -> bytes:
-    """Return the snapshot that an episode starts from; empty if it starts with a reset.
+    """Return the snapshot of an episode's branching point; empty if it starts with a reset.
 
     Raises:
-        ConfigError: It branches off at a turn without a snapshot.
+        ConfigError: The turn of the branching point has no snapshot.
     """
     branch = spec.branch
     if branch is None:

@@ -1,4 +1,4 @@
-"""Episodes that continue recorded ones: the recorded actions are played again, and then the agent decides."""
+"""Episodes that continue recorded ones: the recorded actions are replayed, then the agent decides."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RecordedTurn:
     Args:
         observation: Observation before the action.
         action: The action.
-        completion: The text that it was taken from; empty if it came from no model.
+        completion: The completion it was parsed from; empty if not from a model.
     """
 
     observation: str
@@ -32,7 +32,7 @@ class RecordedTurn:
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """The first turns of a recorded episode, after which another one continues.
+    """The first turns of a recorded episode, from which another one continues.
 
     Args:
         name: Name of the recorded episode, for messages.
@@ -49,15 +49,15 @@ class Beginning:
 
     @property
     def digest(self) -> str:
-        """Hash of everything that was seen and done; with the seed it identifies the state."""
+        """Hash of observations and actions; identifies the state together with the seed."""
         told = [*([turn.observation, turn.action] for turn in self.turns), self.observation]
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
     def require_same(self, turn: int, observation: str) -> None:
-        """Raise if an observation differs from the recorded one before a turn, from 0.
+        """Raise if an observation differs from the recorded one before a turn, counted from 0.
 
         Raises:
-            TurngymError: It does; the message has the place where they part.
+            TurngymError: It differs; the message shows the first difference.
         """
         recorded = self.turns[turn].observation if turn < len(self.turns) else self.observation
         if observation == recorded:
@@ -73,11 +73,11 @@ class Beginning:
 
 
 class Continuing(EagerAgent):
-    """Plays the recorded turns of episodes, which the agent follows as if they were its own, and then lets it decide.
+    """Agent that replays the recorded turns of episodes, followed by the inner agent, which then decides.
 
     Args:
         agent: The agent.
-        beginnings: Number of an episode -> its recorded turns; other episodes are played by the agent alone.
+        beginnings: Episode number -> its recorded turns; other episodes are played by the agent alone.
     """
 
     def __init__(self, agent: Agent, beginnings: Mapping[int, Beginning]) -> None:
@@ -86,11 +86,11 @@ class Continuing(EagerAgent):
         self._ready: list[tuple[Request, Decision]] = []
 
     def begin(self, requests: Sequence[Request]) -> None:
-        """Play recorded turns immediately, and pass on the requests after them.
+        """Answer requests of recorded turns immediately, and pass on later requests.
 
         Raises:
             TurngymError: An observation differs from the recorded one.
-            ConfigError: The agent cannot take over turns.
+            ConfigError: The agent does not support recorded turns.
         """
         own = []
         for request in requests:
@@ -126,15 +126,15 @@ class Continuing(EagerAgent):
             self.agent.abandon()
 
     def attach(self, vector: TextVectorEnv) -> None:
-        """Set the vector that the next requests come from."""
+        """Set the vector of the following requests."""
         self.agent.attach(vector)
 
     def room(self) -> int:
-        """Return the agent's own limit."""
+        """Return the agent's limit."""
         return self.agent.room()
 
     def pictures_of(self, request: Request) -> tuple[bytes, ...]:
-        """Return the images in the prompt that was built last for a request's episode."""
+        """Return the images in the latest prompt of a request's episode."""
         return self.agent.pictures_of(request)
 
     def final_prompt(self, request: Request) -> tuple[int, ...]:
@@ -142,5 +142,5 @@ class Continuing(EagerAgent):
         return self.agent.final_prompt(request)
 
     def forget(self, episode: int) -> None:
-        """Forget an episode that has ended."""
+        """Drop the memory of a finished episode."""
         self.agent.forget(episode)

@@ -1,4 +1,4 @@
-"""Playing episodes for evaluation: the rollout loop, intervals, and a record of every episode."""
+"""Evaluation of agents: rollouts, intervals, and a record of every episode."""
 
 from __future__ import annotations
 
@@ -43,12 +43,11 @@ class EvaluationResult:
         score: Mean of the benchmark's number.
         reward_sum: Mean undiscounted return.
         turns: Mean number of turns.
-        invalid_actions: Share of actions that were not valid.
-        faults: Episodes that broke twice; they count as failures.
+        invalid_actions: Share of invalid actions.
+        faults: Number of episodes that faulted twice; they count as failures.
         episodes: One record per episode, in the order requested.
-        context: Episodes whose next prompt did not fit, which count as failures.
-        outcomes: Means of the outcomes that the environment declares by columns such as ``outcome/injected``, over the
-            episodes that have them.
+        context: Number of episodes whose next prompt did not fit; they count as failures.
+        outcomes: Means of columns such as ``outcome/injected``, over the episodes that have them.
     """
 
     env_id: str
@@ -88,12 +87,12 @@ class Guarded:
         return self._backend.run([0], [op])[0]
 
     def reset(self, seed: int) -> Result:
-        """Start an episode; the observation is None if that breaks."""
+        """Start an episode; the observation is None after a fault."""
         found: Result = self.run("reset", seed, None)
         return found
 
     def step(self, action: str) -> Result:
-        """Take one turn; the observation is None if that breaks."""
+        """Take one turn; the observation is None after a fault."""
         found: Result = self.run("step", action)
         return found
 
@@ -112,11 +111,11 @@ def guarded_slot(env_id: str, env_kwargs: Mapping[str, Any], backend: str = "syn
 
     Args:
         env_id: The environment.
-        env_kwargs: Its options.
-        backend: Vector backend: with ``process`` the environment may crash or hang its own process.
+        env_kwargs: Options of the environment.
+        backend: Vector backend; with ``process`` the environment may crash or hang its own process.
 
     Raises:
-        TurngymError: The environment cannot be made.
+        TurngymError: The environment cannot be created.
     """
     slot = Guarded(VECTOR_BACKENDS[backend]([Maker(find_spec(env_id), env_kwargs, (), False)], BackendOptions()))
     try:
@@ -144,20 +143,20 @@ def distinct_instances(
     Args:
         env_id: The environment.
         count: Number of instances.
-        env_kwargs: Its options, the split among them.
+        env_kwargs: Options of the environment, including the split.
         seed: Index of the seed sequence.
-        whatever_there_is: Return fewer, instead of raising, if the environment does not have that many.
+        whatever_there_is: Return fewer instances if the environment does not have that many, instead of raising.
         backend: Vector backend used for the search.
 
-    A seed whose reset breaks counts as an instance, and its episode as broken, so that a benchmark does not get easier
-    when its environment fails.
+    A seed whose reset fails counts as an instance with a faulted episode, so failures of an environment do not make a
+    benchmark easier.
 
     Returns:
         Instance hash -> seed, in the order found.
 
     Raises:
         ConfigError: The environment does not have that many instances.
-        TurngymError: It cannot be made, or its resets break one after the other.
+        TurngymError: It cannot be created, or consecutive resets fail.
     """
     found: dict[str, int] = {}
     with guarded_slot(env_id, env_kwargs, backend) as slot:
@@ -210,7 +209,7 @@ def play_all(
         specs: The episodes.
         schedule: ``lockstep`` or ``continuous``.
         on_episode: Called once for each episode, with the trajectory that counts.
-        may_begin: Called before episodes start; those that it stops are not returned.
+        may_begin: Called before episodes start; episodes for which it returns False are neither played nor returned.
     """
     tell = on_episode or (lambda trajectory: None)
 
@@ -239,7 +238,7 @@ def play_all(
 def record_of(trajectory: Trajectory, started: str = "") -> dict[str, Any]:
     """Return an episode's line of ``episodes.jsonl``.
 
-    An episode that broke has neither success nor score, and its return is 0 at most: no replay could confirm more.
+    A faulted episode has success 0, score 0 and a return of at most 0, because a replay cannot confirm more.
     """
     transcript = json.dumps([[t.observation, t.action, t.reward] for t in trajectory.turns])
     used = usage_of(trajectory)
@@ -272,12 +271,12 @@ def record_of(trajectory: Trajectory, started: str = "") -> dict[str, Any]:
 
 
 def summarise(env_id: str, trajectories: Sequence[Trajectory]) -> EvaluationResult:
-    """Return means with intervals; a faulted episode counts as a failure, so that n never shrinks."""
+    """Return means with intervals; a faulted episode counts as a failure, so n is always the number of episodes."""
     return summarise_records(env_id, [record_of(trajectory) for trajectory in trajectories])
 
 
 def summarise_records(env_id: str, records: Sequence[Mapping[str, Any]]) -> EvaluationResult:
-    """Return the same from the episodes' records; means over no episodes are NaN."""
+    """Return the same from the episodes' records; means without episodes are NaN."""
     blocks = [record["block_id"] for record in records]
 
     def mean(key: str, estimate: Callable[..., Estimate] = cluster_bootstrap) -> Estimate:
@@ -335,7 +334,7 @@ def evaluate(
         schedule: ``lockstep`` or ``continuous``.
         seed: Index of the seed sequence of the instances.
         wrappers: Wrappers, the first innermost, each as in ``history:k=4``.
-        on_episode: Called with each trajectory as it ends.
+        on_episode: Called with each trajectory as soon as its episode ends.
 
     Returns:
         The result, and the trajectories in the order of the seeds.
@@ -353,14 +352,14 @@ def evaluate(
 def open_vector(
     env_id: str, env_kwargs: Mapping[str, Any], num_envs: int, backend: str, wrappers: Sequence[str] = ()
 ) -> Iterator[TextVectorEnv]:
-    """Context manager for a vector to evaluate on.
+    """Context manager for an evaluation's vector.
 
     Args:
         env_id: The environment.
         env_kwargs: Its options.
         num_envs: Slots.
         backend: Backend of the vector.
-        wrappers: Put around the environment, the first innermost.
+        wrappers: Wrappers of the environment, the first innermost.
     """
     vector = make_vec(
         env_id,

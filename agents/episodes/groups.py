@@ -1,4 +1,4 @@
-"""Groups of episodes played with a policy: one iteration's data, for custom training loops."""
+"""Groups of episodes of one iteration, for custom training loops."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def group_specs(
 
     Args:
         groups: Task instances.
-        group_size: Episodes of each; they start from the identical state.
+        group_size: Episodes per instance; they start from the same state.
         iteration: Number of the iteration; each has different instances.
         seed: Seed of the run.
-        attempt: Number of earlier attempts of the iteration; each has different instances, groups and numbers.
+        attempt: Number of earlier rollouts of the iteration; each has different instances, groups and numbers.
 
     >>> [(spec.episode, spec.group) for spec in group_specs(2, 2)]
     [(0, 0), (1, 0), (2, 1), (3, 1)]
@@ -59,18 +59,18 @@ def play_groups(
         vector: A vector with autoreset mode DISABLED.
         model: The policy.
         groups: Task instances.
-        group_size: Episodes of each.
+        group_size: Episodes per instance.
         iteration: Number of the iteration; each has different instances and random numbers.
         seed: Seed of the run.
         temperature: Sampling temperature, above 0; pass the same one to ``prepare``.
-        settings: Format, prompt and length of answers; unless given, those that the model's folder names, if it is one
-            that turngym wrote. Its seed and temperature are not read.
+        settings: Format, prompt and length of answers; by default those of the model's folder, if turngym wrote it.
+            Seed and temperature in it are ignored.
         options: Options of every reset.
         schedule: ``lockstep`` is reproducible to the bit, ``continuous`` never waits for slow slots.
-        final_prompts: Whether truncated episodes keep the prompt after their last turn, for methods with a critic.
+        final_prompts: Keep the next prompt of truncated episodes, for methods with a critic.
 
     Raises:
-        ConfigError: The temperature is not above 0, or the vector resets by itself.
+        ConfigError: The temperature is not above 0, or the vector has autoreset.
     """
     if temperature <= 0:
         raise ConfigError(f"training samples, so temperature must be above 0, got {temperature}.")

@@ -1,4 +1,4 @@
-"""Repeated attempts at a task: whether one of k succeeds (pass@k), and whether all k do (pass^k)."""
+"""Repeated attempts at a task: at least one of k succeeds (pass@k), or all k do (pass^k)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from turngym.agents.intervals import Estimate, cluster_bootstrap, share
 
 
 def pass_at_k(attempts: int, successes: int, k: int) -> float:
-    """Return the chance that at least one of ``k`` attempts succeeds, estimated without bias.
+    """Return an unbiased estimate of the probability that at least one of ``k`` attempts succeeds.
 
-    Of the ``n`` attempts that were made, ``c`` succeeded. This is the share of the subsets of ``k``
-    attempts that contain a success:
+    With ``c`` successes in ``n`` attempts, the share of subsets of ``k`` attempts that contain a success:
 
         1 - C(n - c, k) / C(n, k)
 
@@ -36,9 +35,9 @@ def pass_at_k(attempts: int, successes: int, k: int) -> float:
 
 
 def pass_hat_k(attempts: int, successes: int, k: int) -> float:
-    """Return the chance that all of ``k`` attempts succeed, estimated without bias.
+    """Return an unbiased estimate of the probability that all of ``k`` attempts succeed.
 
-    The share of the subsets of ``k`` attempts that hold successes alone, C(c, k) / C(n, k). Yao et al. 2024.
+    The share of subsets of ``k`` attempts that contain only successes, C(c, k) / C(n, k). Yao et al. 2024.
 
     Args:
         attempts: Attempts at the task, n.
@@ -64,7 +63,7 @@ def _check(attempts: int, successes: int, k: int) -> None:
 
 
 def told_ks(repeats: int) -> tuple[int, ...]:
-    """Return the values of k to report for so many attempts: all up to 8, then powers of two, and the last.
+    """Return the values of k to report for a number of attempts: all up to 8, then powers of two, and the last.
 
     >>> told_ks(3), told_ks(20)
     ((1, 2, 3), (1, 2, 4, 8, 16, 20))
@@ -76,13 +75,13 @@ def told_ks(repeats: int) -> tuple[int, ...]:
 
 
 def repeated_attempts(records: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
-    """Return ``pass@k`` and ``pass^k`` with their intervals, as means over tasks; empty if none was repeated.
+    """Return ``pass@k`` and ``pass^k`` with intervals, as means over tasks; empty without repeated tasks.
 
-    Tasks with fewer than k attempts, as in an evaluation that was cut short, are left out of that k; ``count`` is the
-    number of tasks included.
+    Tasks with fewer than k attempts, as in an incomplete evaluation, are excluded for that k; ``count`` is the number
+    of tasks included.
 
-    Attempts that learn from earlier ones are marked with ``in_order`` and not exchangeable: for them
-    ``solved_by_try_k`` is the share of tasks that one of the first k attempts solved.
+    Attempts that learn from earlier ones are marked with ``in_order`` and are not exchangeable; for them,
+    ``solved_by_try_k`` is the share of tasks solved by one of the first k attempts.
 
     Args:
         records: Episodes with ``task``, ``attempt``, ``success`` and ``block_id``.

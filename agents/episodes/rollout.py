@@ -1,4 +1,4 @@
-"""The one loop over turns: vectors on one side, an agent on the other."""
+"""The loop over turns between a vector and an agent."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LOST = "the environment broke right after its reset"
 
 @dataclass(slots=True)
 class Slot:
-    """An episode that is being played in a slot."""
+    """An episode in progress in a slot."""
 
     writer: TurnWriter
     observation: str
@@ -44,7 +44,7 @@ class Slot:
         return self.writer.trajectory
 
     def request(self, slot: int) -> Request:
-        """Return what the agent is asked."""
+        """Return the request for the agent."""
         return Request(
             slot,
             self.trajectory.spec.episode,
@@ -71,16 +71,15 @@ def rollout(
 ) -> list[Trajectory]:
     """Play the given episodes and return their trajectories in the order of ``specs``.
 
-    An episode whose spec names a branch starts with the environment's state before that turn, and the agent remembers
-    the turns before it; its trajectory has only the turns that are new.
+    An episode with a branch starts from the environment's state before that turn, and the agent loads the earlier
+    turns; its trajectory contains only new turns.
 
-    A slot whose episode ends takes the next one, so finished episodes cost nothing. ``lockstep`` asks the agent for all
-    waiting slots together and waits for every environment, which makes batches, and so the last bits of a model's
-    numbers, reproducible. ``continuous`` acts for every slot that is ready; equal actions give equal transcripts either
-    way.
+    A slot takes the next episode when its own ends. ``lockstep`` batches the requests of all slots and waits for every
+    environment, so batches, and with them the last bits of a model's outputs, are reproducible. ``continuous`` acts for
+    every slot that is ready. Equal actions give equal transcripts with both.
 
-    An episode whose next prompt does not fit ends there, truncated with the reason ``context``; where that is the
-    first one, its trajectory has no turn.
+    An episode whose next prompt does not fit is truncated with the reason ``context``; if it is the first prompt, the
+    trajectory has no turns.
 
     Args:
         vector: A vector with autoreset mode DISABLED.
@@ -88,14 +87,13 @@ def rollout(
         specs: The episodes; their numbers must differ.
         schedule: ``lockstep`` or ``continuous``.
         on_episode: Called with each trajectory as soon as its episode ends.
-        may_begin: Called before episodes start; once it returns False, no further episode starts, and those that did
-            not start are not returned.
-        snapshots: Whether every turn keeps the environment's state before it, so that episodes can branch off there.
-        final_prompts: Whether truncated episodes keep the prompt that would have come next, which critics read.
+        may_begin: Called before episodes start; once it returns False, no further episodes are started or returned.
+        snapshots: Keep the environment's state before every turn, for branching.
+        final_prompts: Keep the next prompt of truncated episodes, for critics.
 
     Raises:
-        ConfigError: The vector resets by itself, the schedule is unknown, two episodes have one number, or an episode
-            branches off at a turn without a snapshot.
+        ConfigError: The vector has autoreset, the schedule is unknown, two episodes have the same number, or a branch
+            has no snapshot.
         SnapshotUnsupported: The environment cannot save its state.
     """
     if str(getattr(vector.metadata["autoreset_mode"], "value", "")) != "Disabled":
@@ -107,7 +105,7 @@ def rollout(
     if len({spec.episode for spec in specs}) != len(specs):
         raise ConfigError("two episodes of a rollout have the same number: give every EpisodeSpec its own.")
     for spec in specs:
-        branch_state(spec)  # a missing snapshot raises before anything is played
+        branch_state(spec)  # a missing snapshot raises before the first episode
     runner = Runner(vector, agent, deque(specs), on_episode or (lambda trajectory: None), snapshots, final_prompts)
     agent.attach(vector)
     try:
@@ -120,15 +118,15 @@ def rollout(
 
 
 class Runner:
-    """The state of one rollout: which slot plays which episode, and what it waits for.
+    """State of a rollout: the episodes of slots, and the slots waiting for agent or environment.
 
     Args:
         vector: A vector with autoreset mode DISABLED.
-        agent: Picks the actions.
+        agent: The agent.
         queue: The episodes to start.
         on_episode: Called with each trajectory as soon as its episode ends.
-        snapshots: Whether every turn keeps the environment's state before it.
-        final_prompts: Whether truncated episodes keep the prompt that would have come next.
+        snapshots: Keep the environment's state before every turn.
+        final_prompts: Keep the next prompt of truncated episodes.
     """
 
     def __init__(
@@ -153,7 +151,7 @@ class Runner:
         self.finished: dict[int, Trajectory] = {}
 
     def play(self, schedule: Schedule, may_begin: Callable[[], bool] | None) -> None:
-        """Play until every episode is over."""
+        """Play until all episodes have ended."""
         is_eager = schedule == "continuous" and isinstance(self.agent, EagerAgent)
         while self.queue or self.slots:
             if self.queue and self.free and may_begin is not None and not may_begin():
@@ -228,8 +226,8 @@ class Runner:
                 self.slots[slot].snapshot = state
 
     def act(self) -> None:
-        """Let the agent decide for every waiting slot that it has room for, and send the actions."""
-        first = set(list(self.slots)[: self.agent.room() or None])  # in the order that they began
+        """Let the agent decide for waiting slots, up to its limit, and send the actions."""
+        first = set(list(self.slots)[: self.agent.room() or None])  # in the order in which they started
         waiting = sorted(first.intersection(self.waiting))
         if not waiting:
             return
@@ -244,7 +242,7 @@ class Runner:
         """Pass every waiting slot to the agent, and send the actions that are ready.
 
         Args:
-            wait: Wait until there is one, if the agent works on any.
+            wait: Wait for an answer if the agent is working on one.
         """
         assert isinstance(self.agent, EagerAgent)
         if self.waiting:
@@ -277,10 +275,10 @@ class Runner:
             self.vector.send(list(sent.values()), list(sent))
 
     def deciding(self, slots: Sequence[int]) -> None:
-        """Called with the slots whose turns are open now, before their actions are sent."""
+        """Called with the slots of open turns before their actions are sent."""
 
     def collect(self, wait_for_all: bool, timeout: float | None = None) -> None:
-        """Process the environments' results, those that are there after ``timeout`` seconds if it is given."""
+        """Process the environments' results, at most those available after ``timeout`` seconds if given."""
         if not self.in_flight:
             return
         ready = self.vector.recv(len(self.in_flight) if wait_for_all else 1, timeout)

@@ -1,4 +1,4 @@
-"""An agent at the seats of games: one agent answers for all its seats at all tables in one batch."""
+"""Agents in seats of games: one agent answers for all its seats at all tables in one batch."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from turngym.types import JSONValue
 
 
 class PlayerFault(TurngymError):
-    """A player has no answer because its prompt cannot be built."""
+    """A player cannot answer because its prompt cannot be built."""
 
 
 class SeatPlayer(Player):
-    """Lets an agent play one seat. What it samples depends only on the seat's generator.
+    """Player that lets an agent play one seat; samples depend only on the seat's generator.
 
     Args:
-        agent: Agent; it may play at other seats too.
+        agent: The agent; may also play other seats.
     """
 
     name = "agent"
@@ -32,7 +32,7 @@ class SeatPlayer(Player):
         self._episode, self._turn = -1, 0
 
     def begin(self, view: SeatView, generator: np.random.Generator) -> None:
-        """Start a new episode of the agent, numbered by the generator."""
+        """Start a new episode of the agent, with a number drawn by the generator."""
         self.end()
         self._episode, self._turn = int(generator.integers(2**62)), 0
 
@@ -58,29 +58,29 @@ class SeatPlayer(Player):
         return decision.action
 
     def end(self) -> None:
-        """Let the agent forget the game; does nothing if there was none."""
+        """Let the agent forget the game; does nothing without a game."""
         if self._episode >= 0:
             self.agent.forget(self._episode)
         self._episode = -1
 
     def state(self) -> JSONValue:
-        """Return the number of the episode and of the turn; what the agent itself remembers stays with the agent."""
+        """Return the numbers of episode and turn; the agent's own memory is not included."""
         return [self._episode, self._turn]
 
     def load(self, state: JSONValue) -> None:
-        """Restore what :meth:`state` returned."""
+        """Restore a state returned by :meth:`state`."""
         self._episode, self._turn = state
 
 
 def act_together(asked: Sequence[tuple[SeatPlayer, Request]]) -> list[Decision]:
-    """Return one decision for each request, in order; every agent is called once, with all its requests.
+    """Return one decision per request, in order; every agent is called once with all its requests.
 
     Args:
-        asked: Seats with what :meth:`SeatPlayer.request` gave for them.
+        asked: Seats with the results of :meth:`SeatPlayer.request`.
 
     Raises:
-        ValueError: An agent gave more or fewer decisions than requests.
-        TypeError: One of them is not a decision, or its action is not text.
+        ValueError: The number of an agent's decisions is not that of its requests.
+        TypeError: A decision has another type, or its action is not a string.
     """
     by_agent: dict[int, list[int]] = {}
     for index, (player, _) in enumerate(asked):

@@ -1,8 +1,8 @@
-"""Self-play: games between seats, played by a learner, its frozen past versions and built-in players.
+"""Self-play: multi-agent games of a learner, its frozen copies and built-in players.
 
-The counterpart of :func:`turngym.agents.episodes.rollout.rollout` for games: it returns one trajectory for each seat
-that the learner played, in the form that every trainer takes. The reward of a turn is everything that its seat earned
-until its next request or the end. All seats of all tables that wait for one policy are answered in one batch.
+The counterpart of :func:`turngym.agents.episodes.rollout.rollout` for games: it returns one trajectory for each seat of
+the learner. The reward of a turn is the sum of its seat's rewards until its next request or the end. All seats of all
+tables that wait for the same policy are answered in one batch.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from turngym.errors import ConfigError
 from turngym.seeding import stream
 
 LEARNER = "learner"
-"""Name of the policy whose turns are trained on."""
+"""Name of the trained policy."""
 CALLER, CALLER_TURN = "caller", "caller_turn"
 """Columns of a sub-agent's trajectory: number of the episode of the agent that called it, and index of the turn."""
 
@@ -39,9 +39,9 @@ class GameSpec:
 
     Args:
         number: Number of the game, unique within a call; with the seat, part of the key of the sampling generators.
-        seed: Names the game: equal seeds start with the identical deal.
-        group: Games with the same group are compared with one another.
-        opponent: Policy at the seats that the learner does not play; the learner itself plays all of them by default.
+        seed: Seed of the game; equal seeds give equal deals.
+        group: Games of the same group are compared with each other.
+        opponent: Policy of the other side's seats; by default the learner plays all seats.
         side: Index of the learner's side against an opponent, modulo the number of sides.
     """
 
@@ -65,7 +65,7 @@ def seating_of(spec: GameSpec, teams: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class _Game:
-    """A game in progress: seating, decisions, and what has been recorded."""
+    """A game in progress: seating, decisions and records."""
 
     spec: GameSpec
     policies: tuple[str, ...] = ()
@@ -75,25 +75,25 @@ class _Game:
 
     @property
     def learners(self) -> list[int]:
-        """The seats of the learner."""
+        """Seats of the learner."""
         return [seat for seat, policy in enumerate(self.policies) if policy == LEARNER]
 
 
 class SelfPlay:
     """Tables of one game, and the loop that plays them.
 
-    A table whose game ends takes the next one. What happens at a table depends on its game alone, not on the number of
-    tables nor on who else is playing, save for the last bits of a model's numbers.
+    A table whose game ends takes the next one. The course of a game does not depend on the number of tables or on other
+    games, except for the last bits of a model's outputs.
 
     Args:
-        game: Makes the rules; called once per table.
+        game: Creates the rules; called once per table.
         num_tables: Number of parallel games.
         env_id: Name of the game in trajectories.
         retries: Retries after an invalid answer.
         invalid_penalty: Penalty of a seat per invalid answer.
-        joint_views: Whether turns record what all seats together know, for a centralised critic.
-        situations: Whether turns record what an abstraction of the game keeps of them.
-        final_prompts: Whether truncated trajectories keep the prompt that would have come next, which critics read.
+        joint_views: Record the joint view of all seats in turns, for a centralised critic.
+        situations: Record the game's abstraction of each decision.
+        final_prompts: Keep the next prompt of truncated trajectories, for critics.
     """
 
     def __init__(
@@ -131,11 +131,11 @@ class SelfPlay:
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """The teams of the game, as sides are counted."""
+        """Teams of the game, in the order of sides."""
         return tuple(sorted({self.rules.team(seat) for seat in self.rules.everyone}))
 
     def _seat(self, table: int, seat: int) -> str | Player:
-        """Return who plays a seat of the game that starts at a table: a policy or a player."""
+        """Return the policy or player of a seat in the game that starts at a table."""
         playing, rules = self._playing[table], self.vector.tables[table].game
         if not playing.policies:
             playing.policies = seating_of(playing.spec, [rules.team(each) for each in rules.everyone])
@@ -148,16 +148,16 @@ class SelfPlay:
         return self._players[key]
 
     def play(self, specs: Sequence[GameSpec], agents: Mapping[str, Agent]) -> list[Trajectory]:
-        """Play games and return the trajectories of the learner's seats, in the order of games and seats.
+        """Play games and return the trajectories of the learner's seats, ordered by game and seat.
 
-        A game in which the rules or a player broke has trajectories with a fault, which enter neither a loss nor
-        statistics. A seat whose next prompt does not fit has a trajectory that is truncated there, with the reason
-        ``context``; the seat forfeits the game.
+        If the rules or a player fail, the game's trajectories have a fault and are excluded from loss and statistics.
+        If the next prompt of a seat does not fit, its trajectory is truncated with the reason ``context``, and the seat
+        forfeits the game.
 
         Args:
             specs: The games; their numbers must differ.
-            agents: Policy -> agent that answers for it. A policy without one is the name of a player, which answers at
-                its table and sees what its seat sees.
+            agents: Policy -> its agent. A policy without an agent is the name of a player, which sees only its seat's
+                view.
 
         Raises:
             ConfigError: Two games have the same number, or there is no agent for the learner.
@@ -168,12 +168,12 @@ class SelfPlay:
         if LEARNER not in agents:
             raise ConfigError(f"self-play needs an agent for the policy {LEARNER!r}, got {sorted(agents)}.")
         for name in {spec.opponent for spec in specs} - agents.keys():
-            make_player(name, self.rules)  # a wrong name raises before anything is played
+            make_player(name, self.rules)  # an unknown name raises before the first game
         self._agents = agents
         queue, free = deque(specs), deque(range(self.vector.num_tables))
         finished: dict[int, list[Trajectory]] = {}
         self._playing.clear()
-        self.vector.abandon()  # what an interrupted call may have left
+        self.vector.abandon()  # leftovers of an interrupted call
         while queue or self._playing:
             while queue and free:
                 spec = queue.popleft()
@@ -190,15 +190,15 @@ class SelfPlay:
                 game = self._playing.pop(episode.table)
                 finished[game.spec.number] = self._finish(game, episode)
                 free.append(episode.table)
-        self._agents = {}  # whose caches may fill a device
+        self._agents = {}  # their caches may fill a device
         return [trajectory for spec in specs for trajectory in finished[spec.number]]
 
     def _number(self, spec: GameSpec, seat: int) -> int:
-        """Return the number of a seat's episode, by which agents remember and sample."""
+        """Return the number of a seat's episode, the key of agents' memory and sampling."""
         return spec.number * self.rules.num_seats + seat
 
     def _answer(self) -> dict[int, str]:
-        """Let every policy answer all its requests in one batch; returns table -> fault of a policy there."""
+        """Let every policy answer all its requests in one batch; return the faults of policies by table."""
         by_policy: dict[str, list[SeatRequest]] = {}
         for request in self.vector.pending():
             by_policy.setdefault(request.policy, []).append(request)
@@ -223,7 +223,7 @@ class SelfPlay:
                     self._note(request, shown, decision)
         for table in faults:
             self.vector.drop(table)
-        self.vector.submit(answers)  # those for a game that was dropped have no effect
+        self.vector.submit(answers)  # decisions for a dropped game have no effect
         self.vector.expire(expired)
         return faults
 
@@ -244,7 +244,7 @@ class SelfPlay:
         return {column: joint_view(self.vector.tables[table])} if self.joint_views else {}
 
     def _writer(self, game: _Game, seat: int, role: str) -> TurnWriter:
-        """Return what writes the trajectory of a learner's seat, a new one at its first turn."""
+        """Return the writer of a learner's seat, a new one at its first turn."""
         if seat not in game.writers:
             spec = EpisodeSpec(self._number(game.spec, seat), game.spec.seed, game.spec.group)
             name, call = self.rules.seats[seat], self._call(game, seat)
@@ -291,14 +291,14 @@ class SelfPlay:
             writer.keep_final_prompt(self._agents[LEARNER], shown)
 
     def _end_call_with_fault(self, request: SeatRequest, fault: str) -> None:
-        """End the call of a sub-agent that broke; its seat forfeits, and the game continues."""
+        """End the call of a failed sub-agent; its seat forfeits, and the game continues."""
         game = self._playing[request.table]
         game.out.add(request.seat)
         if request.policy == LEARNER:
             self._writer(game, request.seat, request.role).end("", fault_info(fault, running=True), fault=fault)
 
     def _end_with_fault(self, game: _Game, fault: str, roles: Sequence[str] = ()) -> list[Trajectory]:
-        """Return the trajectories of a game that broke, or that a policy cannot continue."""
+        """Return the trajectories of a failed game, or of one that a policy cannot continue."""
         writers = self._writers(game, roles)
         self._forget(game)
         for writer in writers:
@@ -308,7 +308,7 @@ class SelfPlay:
     def _finish(self, game: _Game, episode: EpisodeRecord) -> list[Trajectory]:
         """Return the trajectories of a game that has ended, one for each seat of the learner."""
         if episode.fault:
-            game.policies = game.policies or (LEARNER,)  # the rules may break before any seat is taken
+            game.policies = game.policies or (LEARNER,)  # the rules may fail before any seat is taken
             return self._end_with_fault(game, episode.fault, episode.roles)
         table, joint = self.vector.tables[episode.table], self._joint("final_joint_view", episode.table)
         writers = self._writers(game, episode.roles)
@@ -322,7 +322,7 @@ class SelfPlay:
         return [writer.trajectory for writer in writers]
 
     def _last_request(self, game: _Game, table: Table, seat: int) -> Request:
-        """Return what a seat reads at the end of a game that was cut off."""
+        """Return a seat's request at the end of a truncated game."""
         view, number = table.views[seat], self._number(game.spec, seat)
         info = {"anchor": view.anchor, "legal_actions": (), "progress": view.progress, "seat": seat}
         turn = len(game.writers[seat].trajectory.turns)
@@ -331,11 +331,11 @@ class SelfPlay:
         return Request(slot, number, turn, view.observation, info, view.instructions, finds_action=finds)
 
     def close(self) -> None:
-        """Release what the games hold."""
+        """Release resources of the games."""
         close_quietly(self.vector, self.rules)
 
     def _writers(self, game: _Game, roles: Sequence[str]) -> list[TurnWriter]:
-        """Return what writes the trajectories of the learner's seats."""
+        """Return the writers of the learner's seats."""
         return [self._writer(game, seat, roles[seat] if roles else "") for seat in game.learners]
 
     def _forget(self, game: _Game) -> None:
@@ -346,17 +346,17 @@ class SelfPlay:
 
 
 def joint_view(table: Table) -> str:
-    """Return what all seats together know: the anchor of each, under its name."""
+    """Return the joint view of all seats: the anchor of each, by name."""
     return "\n".join(f"{view.name}: {view.anchor}" for view in table.views)
 
 
 class PlayerAgent(Agent):
-    """Lets built-in players answer requests: one player for each seat, reset for every game.
+    """Agent of built-in players: one player per seat, reset for every game.
 
     Args:
-        tables: The tables that requests come from; a request's slot is the number of its table.
-        name: The player, as :func:`turngym.envs.multiagent.players.make_player` knows it.
-        seed: Seeds the players, together with the episode.
+        tables: The tables; a request's slot is the number of its table.
+        name: Name of the player for :func:`turngym.envs.multiagent.players.make_player`.
+        seed: Seed of the players, combined with the episode.
     """
 
     def __init__(self, tables: Sequence[Table], name: str, seed: int = 0) -> None:
@@ -364,7 +364,7 @@ class PlayerAgent(Agent):
         self._players: dict[int, Player] = {}
 
     def act(self, requests: Sequence[Request]) -> list[Decision]:
-        """Return each player's answer."""
+        """Return the answer of each player."""
         return [Decision(self._answer(request)) for request in requests]
 
     def _answer(self, request: Request) -> str:
@@ -377,5 +377,5 @@ class PlayerAgent(Agent):
         return self._players[request.episode].act(view)
 
     def forget(self, episode: int) -> None:
-        """Drop the player of a seat whose game has ended."""
+        """Drop the player of a seat after its game."""
         self._players.pop(episode, None)

@@ -1,4 +1,4 @@
-"""Situations of a game's abstraction: what is kept of a decision for methods that solve a smaller game."""
+"""Abstracted decisions of a game, for methods that solve a smaller, abstract game."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class Situation(NamedTuple):
     """A decision of a seat.
 
     Args:
-        view: What the abstraction keeps of what the seat knows.
-        is_speech: Whether it is to say something.
-        actions: Name of an abstract action -> legal actions; those of speech are left out.
-        action: Canonical text of the action that was taken; empty if it was none.
+        view: Abstraction of the seat's knowledge.
+        is_speech: True if the seat sends a message.
+        actions: Abstract action -> legal actions, except messages.
+        action: Canonical text of the action; empty for none.
     """
 
     view: str
@@ -28,12 +28,12 @@ class Situation(NamedTuple):
     action: str
 
     def as_text(self) -> str:
-        """Return a text for the columns of turns."""
+        """Return a string for the columns of turns."""
         return json.dumps([self.view, self.is_speech, self.actions, self.action])
 
     @classmethod
     def of_text(cls, text: str) -> Situation:
-        """Return what :meth:`as_text` wrote.
+        """Return the situation of a result of :meth:`as_text`.
 
         >>> kept = Situation("one card", False, {"hold": ("check", "fold")}, "check")
         >>> Situation.of_text(kept.as_text()) == kept
@@ -44,12 +44,12 @@ class Situation(NamedTuple):
 
 
 def situation_of(game: Game, seat: int, answer: str) -> Situation:
-    """Return the situation of a seat that is asked.
+    """Return the situation of the seat to act.
 
     Args:
         game: The game, before the answer.
         seat: The seat.
-        answer: Text that the seat has answered.
+        answer: The seat's answer.
     """
     is_speech = game.is_speech(seat)
     actions = {} if is_speech else {name: tuple(each) for name, each in game.abstract_actions(seat).items()}

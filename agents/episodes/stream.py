@@ -1,4 +1,4 @@
-"""Rollouts without an end: episodes come from a feed while others are being played."""
+"""Continuous rollouts: episodes come from a feed while others are in progress."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from turngym.envs.vector import TextVectorEnv
 from turngym.errors import SnapshotUnsupported
 
 _POLL_SECONDS = 0.05
-"""Waiting time for finished environments before the feed is asked again."""
+"""Waiting time for environments before the next call of the feed, in seconds."""
 _GLANCE_SECONDS = 0.005
 """The same while completions may arrive."""
 
@@ -26,8 +26,8 @@ class OpenTurn:
     Args:
         spec: The episode.
         index: Position of the turn in the episode.
-        turn: The turn; what it earns is not known.
-        before: The turn before it, which is complete.
+        turn: The turn; its reward is not known yet.
+        before: The previous turn, which is complete.
         state: State of the environment before the turn; empty if it cannot be saved.
     """
 
@@ -39,15 +39,15 @@ class OpenTurn:
 
 
 class StreamAgent(EagerAgent):
-    """An eager agent that can be waited for, for a while."""
+    """An eager agent that supports waiting with a timeout."""
 
     @abstractmethod
     def is_working(self) -> bool:
-        """Return whether an answer is still to come."""
+        """Return True if an answer is pending."""
 
     @abstractmethod
     def rest(self, seconds: float) -> None:
-        """Wait until there is an answer, but not longer than that."""
+        """Wait for an answer, at most that long."""
 
 
 class Feed(ABC):
@@ -55,11 +55,11 @@ class Feed(ABC):
 
     @abstractmethod
     def take(self, free: int, wait: bool) -> Sequence[EpisodeSpec] | None:
-        """Return episodes that start now, at most ``free``; None ends the stream at once.
+        """Return episodes to start now, at most ``free``; None ends the stream immediately.
 
         Args:
             free: Free slots.
-            wait: Nothing is being played, so the feed may block until something can start.
+            wait: True if no episode is in progress, so the feed may block.
         """
 
     @abstractmethod
@@ -68,23 +68,23 @@ class Feed(ABC):
 
     @abstractmethod
     def ended(self, trajectory: Trajectory) -> None:
-        """Called with the trajectory of each episode as soon as it ends, in one piece where it was continued."""
+        """Called with the trajectory of each episode as soon as it ends, including turns before a resume."""
 
 
 def continued(spec: EpisodeSpec, turns: Sequence[Turn], state: bytes) -> EpisodeSpec:
-    """Return the episode that continues before the last of some turns, from the state of the environment then.
+    """Return the specification of an episode resumed before the last of its turns.
 
     Args:
         spec: The episode.
         turns: Its turns so far; the last one is open.
-        state: State of the environment before that one.
+        state: State of the environment before the last turn.
     """
     before = Trajectory(spec, turns=[*turns[:-1], replace(turns[-1], snapshot=state)])
     return replace(spec, branch=Branch(before, len(turns) - 1))
 
 
 def _in_one_piece(trajectory: Trajectory) -> Trajectory:
-    """Return a continued episode with the turns before, as if it had never been interrupted."""
+    """Return a resumed episode with its earlier turns, as if never interrupted."""
     if trajectory.spec.branch is None:
         return trajectory
     turns = [*trajectory.earlier_turns, *trajectory.turns]
@@ -92,24 +92,24 @@ def _in_one_piece(trajectory: Trajectory) -> Trajectory:
 
 
 def play_stream(vector: TextVectorEnv, agent: Agent, feed: Feed, *, snapshots: bool, final_prompts: bool) -> None:
-    """Play the episodes of a feed until it ends; episodes that are being played then are left as they are.
+    """Play the episodes of a feed until it ends; episodes in progress then are abandoned.
 
-    The agent acts for every slot that is ready. A whole group that the feed gives at once is decided for in one call;
-    an agent that works in the background answers each on its own, and no episode waits for another one's answer.
+    The agent acts for every slot that is ready. Groups from the feed are passed to the agent in one call; an agent that
+    works in the background answers requests separately, so no episode waits for another.
 
     Args:
         vector: A vector with autoreset mode DISABLED.
         agent: Picks the actions.
         feed: Source and destination of episodes.
-        snapshots: Whether turns come with the state of the environment before them, if it can be saved.
-        final_prompts: Whether truncated episodes keep the prompt that would have come next.
+        snapshots: Provide the environment's state before turns, if it can be saved.
+        final_prompts: Keep the next prompt of truncated episodes.
     """
     agent.attach(vector)
     _Stream(vector, agent, feed, snapshots, final_prompts).play_feed()
 
 
 class _Stream(Runner):
-    """A runner whose episodes come from a feed."""
+    """A runner with episodes from a feed."""
 
     def __init__(self, vector: TextVectorEnv, agent: Agent, feed: Feed, snapshots: bool, final_prompts: bool) -> None:
         super().__init__(vector, agent, deque(), self._ended, snapshots, final_prompts)
@@ -133,7 +133,7 @@ class _Stream(Runner):
                 eager.abandon()
 
     def _look(self, agent: StreamAgent) -> None:
-        """Wait a moment for whichever comes first, a result of an environment or an answer."""
+        """Wait briefly for a result of an environment or an answer."""
         if self.in_flight:
             self.collect(wait_for_all=False, timeout=_GLANCE_SECONDS if agent.is_working() else _POLL_SECONDS)
         elif agent.is_working():
@@ -150,7 +150,7 @@ class _Stream(Runner):
             self.snapshots = False
 
     def deciding(self, slots: Sequence[int]) -> None:
-        """Pass the open turns on; only the newest turn of an episode keeps its snapshot."""
+        """Pass on the open turns; only an episode's newest turn keeps its snapshot."""
         found = []
         for slot in slots:
             writer = self.slots[slot].writer

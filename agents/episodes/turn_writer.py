@@ -17,10 +17,10 @@ _END = 4096
 
 
 def bounded_anchor(info: Mapping[str, Any]) -> str:
-    """Return the anchor in an info table; of a long one the beginning, a hash of the whole, and the end.
+    """Return the anchor in an info table, a long one shortened to its start, a hash of the whole, and its end.
 
-    Where an anchor is all that an agent has seen, those of an episode take memory that grows with the square of its
-    turns. Anchors that differ stay different.
+    If anchors contain all earlier observations, the memory of an episode would grow with the square of its turns.
+    Different anchors stay different.
 
     >>> one, two = ({"anchor": "room 1, " * 9_000 + door + "room 2, " * 9_000} for door in ("door", "gate"))
     >>> len(bounded_anchor(one)), bounded_anchor(one) == bounded_anchor(two), bounded_anchor({"anchor": "room 1"})
@@ -34,7 +34,7 @@ def bounded_anchor(info: Mapping[str, Any]) -> str:
 
 
 class TurnWriter:
-    """Writes the trajectory of one agent in one episode: each decision, what it earned, and how the episode ended.
+    """Writes the trajectory of one agent in one episode: decisions, rewards and end.
 
     Args:
         trajectory: The trajectory to write.
@@ -56,7 +56,7 @@ class TurnWriter:
 
     @property
     def num_turns(self) -> int:
-        """Turns that are complete, those before the branch included."""
+        """Number of complete turns, including those before the branch."""
         played = len(self.trajectory.turns)
         return played if self.trajectory.spec.branch is None else played + len(self.trajectory.earlier_turns)
 
@@ -69,14 +69,14 @@ class TurnWriter:
         columns: Mapping[str, Value] | None = None,
         snapshot: bytes = b"",
     ) -> Turn:
-        """Start a turn with what was seen and what was decided, and return it; :meth:`earned` completes it.
+        """Start a turn with an observation and a decision, and return it; :meth:`earned` completes it.
 
         Args:
             request: Observation of the agent.
             decision: Answer of the agent.
-            latency: Seconds that it took, for agents that do not count their own costs.
-            columns: Columns of the turn that are known by now, besides those of the decision.
-            snapshot: State of the environment before.
+            latency: Duration in seconds, for agents that do not count their own costs.
+            columns: Columns of the turn known so far, in addition to those of the decision.
+            snapshot: State of the environment before the action.
         """
         tokens = len(decision.prompt_ids), len(decision.completion_ids)
         self.trajectory.instructions = request.instructions
@@ -104,16 +104,16 @@ class TurnWriter:
 
     @property
     def open_turn(self) -> Turn | None:
-        """The turn that waits for what it earns; None if there is none."""
+        """The turn that waits for its reward; None without one."""
         return self._open
 
     @property
     def is_open(self) -> bool:
-        """True if a turn waits for what it earns."""
+        """True if a turn waits for its reward."""
         return self._open is not None
 
     def earned(self, reward: float, info: Mapping[str, Any]) -> None:
-        """Complete the turn that is open with its whole reward, and with the info table that came of it."""
+        """Complete the open turn with its whole reward and the resulting info table."""
         turn, self._open = self._open, None
         assert turn is not None
         turn.reward = reward
@@ -131,12 +131,12 @@ class TurnWriter:
         fault: str = "",
         columns: Mapping[str, Value] | None = None,
     ) -> None:
-        """Close the trajectory of an episode that its environment ended, or that broke.
+        """Close the trajectory of an episode that ended by the rules, a limit or a fault.
 
         Args:
             observation: Last observation.
             info: The last info table.
-            terminated: Whether the rules ended it; it is truncated otherwise.
+            terminated: True if the rules ended the episode, otherwise it is truncated.
             fault: Cause of the fault.
             columns: Columns of the episode.
         """
@@ -147,7 +147,7 @@ class TurnWriter:
         self._close(observation, info, terminated, fault)
 
     def end_without_room(self, request: Request, why: str) -> None:
-        """Close the trajectory of an episode whose next prompt does not fit: not solved, and with the score 0 at most.
+        """Close the trajectory of an episode whose next prompt does not fit: not solved, with a score of at most 0.
 
         Args:
             request: Observation meant for the agent.
@@ -168,7 +168,7 @@ class TurnWriter:
     def keep_final_prompt(self, agent: Agent, request: Request) -> None:
         """Keep the next prompt of a truncated episode for the critic, unless it does not fit.
 
-        One that cannot be built at all is a fault.
+        A prompt that cannot be built is a fault.
         """
         [prompt] = build_each([request], agent.final_prompt)
         if isinstance(prompt, tuple):

@@ -1,4 +1,4 @@
-"""The vector: several environments stepped together, in part, or as they become ready.
+"""The vector: environments stepped together, in subsets, or as they become ready.
 
 A step, from call to call (in the synchronous backend; others run ``Slot`` in threads, processes or on other machines)::
 
@@ -39,8 +39,8 @@ from turngym.errors import ConfigError
 class TextVectorEnv(VectorEnv[Any, Any, Any]):
     """A Gymnasium vector for environments whose actions are text.
 
-    Unlike Gymnasium's own vectors, it can step any subset of the slots, return the first that are ready, contains
-    faults within their slot, and builds the info columns lazily. Make one with :func:`turngym.make_vec`.
+    Unlike Gymnasium's own vectors, it can step any subset of slots and return the first that are ready; a fault affects
+    only its slot, and info columns are built lazily. Create one with :func:`turngym.make_vec`.
 
     Args:
         backend: Runs the slots; the vector closes it.
@@ -67,7 +67,7 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
             raise
 
     def _adopt(self, facts: list[dict[str, Any]]) -> None:
-        """Take over the spaces and metadata, which must be the same for every slot."""
+        """Set the spaces and metadata, which must be the same for every slot."""
         first = facts[0]
         for slot, other in enumerate(facts):
             for kind in ("observation_space", "action_space"):
@@ -161,7 +161,7 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
         return results
 
     def send(self, actions: Any, indices: Sequence[int] | None = None) -> None:
-        """Start one turn in every slot, or in those of ``indices``; :meth:`recv` fetches what it led to."""
+        """Start one turn in every slot, or in those of ``indices``; :meth:`recv` fetches the results."""
         chosen = self._chosen(indices)
         ops = self._ops(chosen, actions)
         self._backend.submit(chosen, ops)
@@ -198,7 +198,7 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
             for slot, answer in answers:
                 self._receive(slot, answer)
             if len(self._ready) >= needed or left == 0.0:
-                ready, self._ready = self._ready, {}  # kept until here, so that no result is lost on an error
+                ready, self._ready = self._ready, {}  # deleted only now, so that no result is lost on an error
                 return list(ready), *self._packing.batch(ready.values())
 
     def _receive(self, slot: int, answer: Any) -> None:
@@ -267,14 +267,14 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
         return self._packing.join([result[0] for result in results]), Infos([result[4] for result in results])
 
     def stats(self) -> dict[str, Any]:
-        """Return what has happened since the vector was made.
+        """Return statistics since the vector was created.
 
         Returns:
-            ``steps``, ``resets``, ``faults`` (a count for each kind), ``workers_replaced``, ``abandoned``
-            (environments that hang and could not be ended), ``waiting_seconds`` (how long the caller was
-            blocked), ``busy_seconds`` (how long the environments were at work, all slots together), and
-            ``step_seconds`` and ``reset_seconds``: dicts of ``count``, ``p50``, ``p90``, ``p99`` and ``max``. Times are
-            taken where the environment runs; an operation that exceeds its limit counts with the limit.
+            ``steps``, ``resets``, ``faults`` (a count per kind), ``workers_replaced``, ``abandoned`` (hanging
+            environments that could not be ended), ``waiting_seconds`` (time for which the caller was blocked),
+            ``busy_seconds`` (working time summed over environments), and ``step_seconds`` and ``reset_seconds``: dicts
+            of ``count``, ``p50``, ``p90``, ``p99`` and ``max``. Times are measured where the environment runs; an
+            operation that exceeds its limit counts with the limit.
         """
         return {
             "steps": self._book.steps,
@@ -284,7 +284,7 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
         }
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Close every environment and end every worker."""
+        """Close all environments and end all workers."""
         self._backend.close()
 
     def __enter__(self) -> Self:
@@ -295,7 +295,7 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
 
     @property  # type: ignore[misc]
     def np_random(self) -> Any:
-        """The generator of each environment; a copy where the environment lives in a worker."""
+        """The generator of each environment; a copy if the environment is in a worker."""
         return self.get_attr("np_random")
 
     @property
@@ -313,7 +313,7 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
         return self._backend.run(chosen, [(method, *args)] * len(chosen))
 
     def _chosen(self, indices: Sequence[int] | None) -> Sequence[int]:
-        """Return the slots, checked; none of them may have an action under way."""
+        """Return the validated slots; none may have a pending action."""
         if indices is None:
             chosen: Sequence[int] = self._all
         else:
@@ -330,7 +330,7 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
             raise AlreadyPendingCallError(f"slots {busy} have an action under way: call recv() first.", "send")
 
     def _ops(self, chosen: Sequence[int], actions: Any) -> list[Any]:
-        """Return one operation per slot, or raise before anything has happened."""
+        """Return one operation per slot, or raise before any is executed."""
         step_op = self._book.step_op
         split = self._packing.split(actions, len(chosen))
         ops = [step_op(slot, action) for slot, action in zip(chosen, split, strict=True)]
@@ -342,11 +342,11 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
 
 
 def _kept(last: Result) -> Result:
-    """Return the end of an episode that the next reset leaves as it is, even if the environment reuses its buffers."""
+    """Return a copy of an episode's end, in case the next reset reuses the environment's buffers."""
     return copied(last[0]), *last[1:4], copied(last[4]), last[5]
 
 
 def _joined(last: Result, first: Result) -> Result:
-    """Return the end of one episode together with the start of the next, as Gymnasium's SAME_STEP mode does."""
+    """Return the end of an episode joined with the start of the next, as in Gymnasium's SAME_STEP mode."""
     info = {"final_obs": last[0], "final_info": last[4], **first[4]}
     return first[0], last[1], last[2], last[3], info, ()

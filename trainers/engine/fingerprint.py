@@ -1,8 +1,8 @@
 """Verify after each weight sync that the sampler uses the current weights.
 
 The probe is a few token sequences, the same for all versions of the weights. A sampler returns the log-probability of
-each of their tokens, computed without a cache, and of tokens that it samples after them, with its KV cache, which stale
-entries of the previous version would affect. The trainer computes the same. Three checks follow:
+each of their tokens, computed without a cache, and of tokens that it samples after them, with its KV cache, which may
+hold entries of the previous version. The trainer computes the same. Three checks follow:
 
 1. Is the gap explained by rounding? The bound depends first on the data types of the weights, then on the gaps of
    earlier valid syncs.

@@ -1,4 +1,4 @@
-"""Progress bars of a run, which become lines where no terminal shows them."""
+"""Progress bars of a run; lines of text without a terminal."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _SECONDS = 30.0
 
 
 class Bars(Progress):
-    """Progress bars with a note; without a terminal, such as in the log of a batch job, a line every half minute.
+    """Progress bars with a note; without a terminal, such as in a batch job's log, a line every ``seconds``.
 
     Args:
-        console: Where they are shown.
+        console: Output.
         seconds: Seconds between two lines.
     """
 
@@ -34,7 +34,7 @@ class Bars(Progress):
         self._seconds, self._next = seconds, time.monotonic() + seconds
 
     def update(self, task_id: TaskID, **fields: Any) -> None:
-        """Update a bar, and print its line if one is due; the finished bar is printed in any case."""
+        """Update a bar, and print its line if due or finished."""
         super().update(task_id, **fields)
         task, now = self._tasks[task_id], time.monotonic()
         if self._shows_bars or task.finished or now < self._next:

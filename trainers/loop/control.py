@@ -1,8 +1,8 @@
-"""The control arm: supervised learning for as long as training takes, from the same warm start on the same data.
+"""The control: supervised learning for the duration of training, from the same warm start on the same data.
 
 Run as ``python -m turngym.trainers.loop.control RUN_FOLDER PARENT_PID`` next to the training. The parent publishes the
-seconds of training so far, and the control waits whenever it is ahead of them; it ends with the training, or with its
-parent, or when it has learnt the demonstrations by heart.
+seconds of training so far, and the control pauses when it is ahead. It ends with the training, with its parent, or when
+it has memorised the demonstrations.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from turngym.trainers.records.run_folder import RunFolder
 
 _BUDGET = "allowance.json"
 _LEARNT_BY_HEART = 1e-4
-"""Mean loss per token below which the demonstrations teach nothing more, and AdamW's steps grow relative to the
-gradients until one of them undoes the training."""
+"""Mean loss per token below which the demonstrations are memorised. Further steps are harmful: AdamW's steps grow
+relative to the vanishing gradients until one destroys the model."""
 
 
 class ControlArm:
-    """The parent's handle on the control arm, a process next to the training.
+    """The parent's handle of the control process.
 
     Args:
         folder: The run folder, with the warm start in it.
@@ -46,27 +46,27 @@ class ControlArm:
         self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, env=variables)
 
     def allow(self, seconds: float, is_final: bool = False) -> None:
-        """Let it learn until it has used that many seconds."""
+        """Allow that many seconds of learning in total."""
         write_json(self.folder.path / "control" / _BUDGET, {"seconds": seconds, "is_final": is_final})
 
     def finish(self, seconds: float) -> bool:
-        """Let it use the remaining seconds of learning, wait for it, and return whether it wrote a model."""
+        """Wait until the allowed seconds are used; return True if it wrote a model."""
         self.allow(seconds, is_final=True)
         return self._process.wait() == 0
 
     def stop(self) -> None:
-        """End it at once, without a model."""
+        """Stop it immediately, without a model."""
         self._process.kill()
         self._process.wait()
 
 
 def is_done(folder: RunFolder) -> bool:
-    """Return whether the control of a run has written its model."""
+    """Return True if the control of a run has written its model."""
     return (folder.path / "control" / "summary.json").exists()
 
 
 class _Allowance:
-    """Compares the time spent on learning with the parent's allowance."""
+    """Compares the time used for learning with the parent's allowance."""
 
     def __init__(self, folder: RunFolder, parent: int) -> None:
         self.file = folder.path / "control" / _BUDGET
@@ -75,7 +75,7 @@ class _Allowance:
         self._since = time.perf_counter()
 
     def is_used_up(self) -> bool:
-        """Wait while ahead of the training; True once the training has ended, or the parent has."""
+        """Wait while ahead of the training; return True once training or parent has ended."""
         self.used += time.perf_counter() - self._since
         while True:
             seconds, is_final = self._allowed()
@@ -92,12 +92,12 @@ class _Allowance:
         return float(content["seconds"]), bool(content["is_final"])
 
     def is_orphan(self) -> bool:
-        """Return whether the parent has gone."""
+        """Return True if the parent has ended."""
         return os.getppid() != self.parent
 
 
 def learn(learner: SupervisedLearner, is_used_up: Callable[[], bool]) -> list[float]:
-    """Learn until the time is used up or the demonstrations are known by heart; returns the loss of each epoch."""
+    """Learn until the time is used or the demonstrations are memorised; return the loss of each epoch."""
     losses: list[float] = []
     while not (is_used_up() or (losses and losses[-1] < _LEARNT_BY_HEART)):
         losses.append(learner.run_epoch(is_used_up))
@@ -105,7 +105,7 @@ def learn(learner: SupervisedLearner, is_used_up: Callable[[], bool]) -> list[fl
 
 
 def main(path: Path, parent: int) -> int:
-    """Learn until the allowance is used up or nothing is left to learn; returns 1 if the parent went away before."""
+    """Run the control; return 1 if the parent ended first."""
     folder = RunFolder.open(path)
     config = folder.config()
     if config.threads:
@@ -115,7 +115,7 @@ def main(path: Path, parent: int) -> int:
     data = task.demonstrations(model, config.warmup.demonstrations)
     task.close()
     learner = build_supervised(config, model, data)
-    learner.epoch = config.warmup.epochs  # other orders of the batches than the warm-up had
+    learner.epoch = config.warmup.epochs  # a batch order that differs from the warm-up's
     allowance = _Allowance(folder, parent)
     losses = learn(learner, allowance.is_used_up)
     if allowance.is_orphan():

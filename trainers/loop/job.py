@@ -1,4 +1,4 @@
-"""The main job: warm up, train, evaluate before and after on held-out instances, write the report."""
+"""A training run: warm-up, training, evaluations before and after on held-out instances, report."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class JobResult:
         path: The run folder.
         report: The report page.
         finished: False if the run was interrupted; ``--resume`` continues it.
-        explanation: What happened to success, and the likely cause if it did not rise, in one sentence.
+        explanation: Change of success in one sentence, with the likely cause if it did not rise.
     """
 
     path: Path
@@ -79,7 +79,7 @@ class JobResult:
 
 
 Watch: TypeAlias = Callable[[LanguageModel, Mapping[str, Any]], None]
-"""Called after every iteration with the policy and the iteration's metrics; must leave the policy as it is."""
+"""Called after every iteration with the policy and the iteration's metrics; must not change the policy."""
 
 
 def train(
@@ -89,10 +89,10 @@ def train(
     console: Console | None = None,
     watch: Watch | None = None,
 ) -> JobResult:
-    """Run the main job.
+    """Run a training run.
 
     Args:
-        config: Settings; on resume those in the run folder count, except for those that only bound memory.
+        config: Settings; on resume those of the run folder are used, except for those that only bound memory.
         run_dir: The run folder, new unless ``resume``.
         resume: Continue an interrupted run.
         console: Progress display.
@@ -101,8 +101,8 @@ def train(
     Raises:
         RunFolderExists: The folder holds a run and ``resume`` is False.
         FolderInUse: Another process trains in it.
-        CheckpointError: There is nothing to resume, or it is damaged.
-        RunStopped: Something stopped the training; the last good checkpoint and a diagnosis are in the folder.
+        CheckpointError: The checkpoint is missing or damaged.
+        RunStopped: Training stopped early; the folder has the last good checkpoint and a diagnosis.
     """
     with launched(config.device) as ranks:
         screen = (console or Console()) if ranks.is_first else Console(quiet=True)
@@ -112,12 +112,12 @@ def train(
 
 
 def _begin(config: TrainConfig, run_dir: Path, ranks: Ranks, console: Console, watch: Watch | None) -> JobResult:
-    """Run a new job."""
+    """Start a new run."""
     for name in config.track:
         require_tracker(name)
     require_packages(config)
     require_ranks(config, ranks)
-    algorithm = build_algorithm(config)  # a wrong name or setting fails before anything is written
+    algorithm = build_algorithm(config)  # invalid names and settings fail before anything is written
     if ranks.size == 1 and torch.cuda.is_available() and stays_on_cpu(config):
         config = replace(config, device="cpu")
     precision = chosen_precision(config.precision, chosen_device(rank_device(config.device, ranks)))
@@ -132,7 +132,7 @@ def _begin(config: TrainConfig, run_dir: Path, ranks: Ranks, console: Console, w
 
 
 def _resume(given: TrainConfig, run_dir: Path, ranks: Ranks, console: Console, watch: Watch | None) -> JobResult:
-    """Continue with an interrupted job."""
+    """Resume an interrupted run."""
     with folder_of_ranks(ranks, run_dir) as folder:
         config = ranks.agree(lambda: folder.resumed_config(given))
         require_packages(config)
@@ -144,7 +144,7 @@ def _resume(given: TrainConfig, run_dir: Path, ranks: Ranks, console: Console, w
 
 
 def _run(job: _Job, algorithm: Algorithm[Any], resume: bool) -> JobResult:
-    """Run a job in a locked folder; one that fails before anything happened leaves the folder empty."""
+    """Run in a locked folder, which stays empty if setup fails."""
     try:
         return job.run(algorithm, resume)
     except RunStopped:
@@ -159,7 +159,7 @@ def _run(job: _Job, algorithm: Algorithm[Any], resume: bool) -> JobResult:
 
 
 def _stopped_outside(error: Exception, folder: RunFolder) -> RunStopped:
-    """Return why a run stops that had no files or no memory before or after its training."""
+    """Return the error of a run without files or memory before or after its training."""
     kept = all_checkpoints(folder.checkpoints)
     done = int(kept[-1].name) if kept else 0
     phase = "files" if isinstance(error, OSError) else "setup"
@@ -170,7 +170,7 @@ def _stopped_outside(error: Exception, folder: RunFolder) -> RunStopped:
 
 
 class _Job:
-    """One run of the main job."""
+    """One training run."""
 
     def __init__(
         self,
@@ -220,14 +220,14 @@ class _Job:
         return JobResult(self.folder.path, Path(report), finished, words)
 
     def write_up(self, finished: bool) -> tuple[str, str]:
-        """Write curve and report, and return where the report is, with the explanation of the run."""
+        """Write curve and report; return the report's path and the explanation of the run."""
         report = write_report(self.folder, curve=write_curve(self.folder))
         if finished:
             (self.folder.path / "done").touch()
         return str(report), explanation(read_run(self.folder))
 
     def rollouts_of(self, model: LanguageModel, trainer: Trainer) -> AbstractContextManager[RolloutSampler]:
-        """Return the context in which the policy generates as the settings say; servers take no part in evaluations."""
+        """Return the context of the configured sampler; servers are not used for evaluations."""
         if self.config.rollout.ray.workers or not self.ranks.is_first:
             return own_network()
         warmup = self.folder.path / "warmup"
@@ -235,16 +235,16 @@ class _Job:
         return rollouts_of(SamplerSetup(self.config, model, source, self.folder.path, lambda: trainer.iteration))
 
     def evaluated_with(self, model: LanguageModel, trainer: Trainer) -> AbstractContextManager[RolloutSampler]:
-        """Return the context in which a model generates for evaluations: with vLLM if that is in this process."""
+        """Return the context in which a model generates for evaluations: with vLLM if it runs in this process."""
         return self.rollouts_of(model, trainer) if self.config.rollout.sampler == "vllm" else own_network()
 
     def sampler_warning(self, model: LanguageModel) -> str:
-        """Return what is wrong with the precision of what generates; empty if nothing is."""
+        """Return a warning about the sampler's precision; empty for none."""
         settings = self.config.rollout
         return mismatch_warning(model, settings.vllm.dtype, DTYPES[self.config.precision], settings.temperature)
 
     def finish(self, trained: LanguageModel, trainer: Trainer, control: ControlArm | None) -> None:
-        """Save the trained model, or its adapters alone, and let the control catch up."""
+        """Save the trained model, or only its adapters, and let the control catch up."""
         self.console.print(f"trained for {trainer.seconds_total:.0f} s on {trainer.turns_total} turns")
         target = self.folder.path / "model"
         if self.config.lora_rank and self.config.quantize == "none":
@@ -259,7 +259,7 @@ class _Job:
 
     @property
     def has_control(self) -> bool:
-        """True if a control arm runs next to the first rank: it needs a warm-up with demonstrations of an expert."""
+        """True if a control runs next to rank 0; it requires a warm-up on an expert's demonstrations."""
         return self.config.control and self.warms_up and self.task.has_expert and self.ranks.is_first
 
     @property
@@ -275,7 +275,7 @@ class _Job:
         return load_model(source, DTYPES[self.config.precision], device, self.config.attention, quantize)
 
     def warm_start(self) -> LanguageModel:
-        """Return the model that training starts from; what is built or warmed up here is saved in ``warmup``."""
+        """Return the initial model of training; if built or warmed up here, it is saved in ``warmup``."""
         if self.config.model != EMBEDDED and not self.warms_up:
             return self.load(self.config.model, self.config.quantize)
         target = self.folder.path / "warmup"
@@ -283,12 +283,12 @@ class _Job:
         return self.load_written(target, self.config.quantize)
 
     def load_written(self, folder: Path, quantize: Quantize = "none") -> LanguageModel:
-        """Load a model from a folder of the first rank."""
+        """Load a model from a folder of rank 0."""
         with folder_of_first(self.ranks, folder) as source:
             return self.load(str(source), quantize)
 
     def write_warm_start(self, target: Path) -> None:
-        """Write the model that training starts from, unless it is there."""
+        """Write the initial model of training, unless it exists."""
         if (target / "done").exists():
             return
         device = rank_device(self.config.device, self.ranks)

@@ -1,4 +1,4 @@
-"""Demonstrations from logs: solved episodes of others, in the prompts and the answer format of the policy."""
+"""Demonstrations from logs: recorded episodes in the policy's prompts and answer format."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from turngym.trainers.settings.config import TrainConfig
 from turngym.wrappers.actions.action_format import FORMATS
 
 _PROBES = 8
-"""Instances that show the rules and the first legal actions of an environment."""
+"""Number of instances used to read an environment's rules and first legal actions."""
 _SHOWN = 80
 
 
 class _Form(NamedTuple):
-    """Parts of an environment's prompts that a log has to fit.
+    """Parts of an environment's prompts that a log must match.
 
     Args:
-        rules: Rules and answer format; empty where each instance has its own.
-        finds_action: Whether the environment finds an action in a whole answer.
+        rules: Rules and answer format; empty if they differ between instances.
+        finds_action: True if the environment finds the action in a whole completion.
         tools: Tools with native calls.
-        legal: Legal first actions; empty where any text may be one.
+        legal: Legal first actions; empty if they cannot be enumerated.
     """
 
     rules: str
@@ -50,9 +50,9 @@ class _Form(NamedTuple):
 def logged_demonstrations(
     path: Path, vector: TextVectorEnv, student: ModelAgent, config: TrainConfig
 ) -> list[Trajectory]:
-    """Return the first episodes of a log that are solved, or all where it has no scores, as ones of the policy.
+    """Return the first solved episodes of a log (all if it has no scores) as episodes of the policy.
 
-    Observations are those of the log, rules and answer format those of the environment. Nothing of the log is played.
+    Observations are the log's, rules and answer format the environment's. The log is not replayed.
 
     Args:
         path: Log of another suite, or folder of ``turngym eval``.
@@ -73,14 +73,14 @@ def logged_demonstrations(
 
 
 def examples_of(path: Path, config: TrainConfig) -> list[LoggedEpisode]:
-    """Return the episodes of a log that can be imitated: those that are solved, or all where it has no scores.
+    """Return the episodes of a log to imitate: the solved ones, or all if it has no scores.
 
     Args:
         path: Log of another suite, or folder of ``turngym eval``.
         config: Settings of the run.
 
     Raises:
-        ConfigError: The log cannot be read, has no such episode, or is of another environment.
+        ConfigError: The log cannot be read, has no such episode, or belongs to another environment.
     """
     episodes = read_episodes(path)
     solved = list(filter(_is_example, episodes))
@@ -94,7 +94,7 @@ def examples_of(path: Path, config: TrainConfig) -> list[LoggedEpisode]:
             "--rollout.prompt.legal-actions, or --warmup.log."
         )
     for each in solved:
-        if each.environment:  # only logs of turngym name theirs
+        if each.environment:  # only turngym's logs name the environment
             require_recorded_for(path, each.environment, config, "imitating")
     return solved
 
@@ -149,10 +149,10 @@ def _demonstration(path: Path, number: int, episode: LoggedEpisode, student: Mod
 
 
 def _action(place: str, turn: Mapping[str, Any], request: Request, student: ModelAgent) -> str:
-    """Return the action of a turn: the recorded one, that of its call of a tool, or that in its answer.
+    """Return the action of a turn: the recorded one, its tool call, or the one in its completion.
 
     Raises:
-        ConfigError: There is none in the run's format, or a tool is called that the environment lacks.
+        ConfigError: There is no action in the run's format, or the called tool does not exist.
     """
     action, completion = str(turn["action"]), str(turn["completion"])
     if action.startswith(CALL_MARK):
@@ -170,7 +170,7 @@ def _action(place: str, turn: Mapping[str, Any], request: Request, student: Mode
 
 
 def _called(place: str, action: str, tools: ToolSet | None) -> str:
-    """Return a call as the action, or the argument of a call of ``act``, which stands for any action."""
+    """Return a tool call as the action, or the argument of a call of ``act``, which may be any action."""
     known = [str(tool["name"]) for tool in tools.tools] if tools else []
     name, arguments = action[:_SHOWN], None
     with suppress(ValueError, KeyError, TypeError, RecursionError):
@@ -198,7 +198,7 @@ def _fitting_format(completion: str, student: ModelAgent) -> str:
 
 
 def _require_legal(path: Path, found: list[Trajectory], form: _Form, env: str) -> None:
-    """Raise if no episode starts with an action that is legal in the environment."""
+    """Raise if no episode starts with a legal action of the environment."""
     first = [each.turns[0].action for each in found if each.turns]
     if form.legal and first and not {each.casefold() for each in form.legal} & {each.casefold() for each in first}:
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""Requirements of methods on environments, prompts and teachers, checked before anything is played."""
+"""Requirements of methods on environments, prompts and teachers, checked at startup."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from turngym.trainers.settings.config import TrainConfig
 
 
 def require_kind(config: TrainConfig, algorithm: Algorithm[object]) -> None:
-    """Raise if a method does not fit the kind of an environment, or its prompts.
+    """Raise if a method does not support the kind of environment or its prompts.
 
     Raises:
-        ConfigError: It does not.
+        ConfigError: The method does not support it.
     """
     if Need.SNAPSHOTS in algorithm.needs and is_game(config.env):
         raise ConfigError(
@@ -41,15 +41,15 @@ def require_kind(config: TrainConfig, algorithm: Algorithm[object]) -> None:
 
 
 def _has_speech(env: str) -> bool:
-    """Return whether an environment is a game whose seats say something that others read."""
+    """Return True if an environment is a game in which seats send messages to others."""
     return is_game(env) and game_class(env).is_speech is not Game.is_speech
 
 
 def require_own_teacher(config: TrainConfig, algorithm: Algorithm[object]) -> None:
-    """Raise before anything is played if a method lacks its teacher, or has one that it does not use.
+    """Raise if a method's teacher is missing, or a teacher is set that the method does not use.
 
     Raises:
-        ConfigError: One of both.
+        ConfigError: Either is the case.
     """
     if Need.TEACHER_LOGPROBS in algorithm.needs:
         require_teacher(config.algorithm, config.teacher or None)

@@ -1,4 +1,4 @@
-"""Putting a run together: vector, model, agent, learner."""
+"""Set-up of a run: vector, model, agent, learner."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ from turngym.wrappers.wrapping import wrapping
 _TOKENIZER_EPISODES = 200
 _SMALL = 10_000_000
 _SHARDS = (2, 9)
-"""Version of torch from which FSDP does what is needed here."""
+"""Oldest version of torch with a suitable FSDP."""
 
 
 def training_vector(config: TrainConfig, ranks: Ranks = SINGLE) -> TextVectorEnv:
-    """Return the vector that a rank gathers trajectories from: the train split, no autoreset."""
+    """Return a rank's vector for rollouts: train split, no autoreset."""
     settings = config.rollout
     if "split" in config.env_options:
         raise ConfigError("training draws from the split train and evaluation from dev and test: leave out split.")
@@ -79,7 +79,7 @@ def training_vector(config: TrainConfig, ranks: Ranks = SINGLE) -> TextVectorEnv
 
 
 def _require_held_out(config: TrainConfig, data: str) -> None:
-    """Raise before training if a file of questions has none for an evaluation during or after it."""
+    """Raise if a file of questions has none for an evaluation during or after training."""
     there = set(read_set(data).splits)
     for split, option in (("dev", "every"), ("test", "episodes")):
         if getattr(config.evaluation, option) and not there & {"", split}:
@@ -94,7 +94,7 @@ def build_algorithm(config: TrainConfig) -> Algorithm[object]:
 
     Raises:
         UnknownName: There is no such algorithm.
-        ConfigError: A setting is wrong, a group method got groups of one, or a method for several seats one agent.
+        ConfigError: A setting is invalid, a group method has groups of one, or a multi-agent method a single agent.
     """
     algorithm = _method(config)
     require_own_teacher(config, algorithm)
@@ -119,7 +119,7 @@ def _method(config: TrainConfig) -> Algorithm[Any]:
 
 
 def _teaching(config: TrainConfig, model: LanguageModel, ranks: Ranks) -> Teaching | None:
-    """Return the teacher of the settings; another model is loaded in its own precision."""
+    """Return the configured teacher; another model is loaded in its own precision."""
     if not config.teacher:
         return None
     lessons = lessons_of(config.teacher_prompt, model)
@@ -152,10 +152,10 @@ def environment_texts(vector: TextVectorEnv, format: str, seed: int) -> list[str
 
 
 def chosen_sampler(config: TrainConfig, algorithm: Algorithm[Any], ranks: Ranks) -> SamplerName:
-    """Return what samples for ``auto``: vLLM in this process where it is installed and works, else the network itself.
+    """Return the sampler for ``auto``: vLLM in this process if installed and supported, else the network itself.
 
-    It works for text models of their own files on the first GPU, in one process, whose weights are synced after each
-    iteration, and for methods that do not read its entropies.
+    vLLM is supported for text models loaded from unmodified files on the first GPU, in a single process that syncs
+    weights after each iteration, and for methods that do not use entropies.
     """
     settings, device = config.rollout, chosen_device(config.device)
     if settings.sampler != "auto":
@@ -168,7 +168,7 @@ def chosen_sampler(config: TrainConfig, algorithm: Algorithm[Any], ranks: Ranks)
 
 
 def stays_on_cpu(config: TrainConfig) -> bool:
-    """Return whether a model is so small that a GPU would take longer to start its kernels than a CPU to run them.
+    """Return True if a model is so small that a CPU is faster than launching GPU kernels.
 
     >>> stays_on_cpu(TrainConfig()), stays_on_cpu(TrainConfig(device="cuda"))
     (True, False)
@@ -178,7 +178,7 @@ def stays_on_cpu(config: TrainConfig) -> bool:
 
 
 def _build_embedded(config: TrainConfig, texts: Sequence[str]) -> LanguageModel:
-    """Build the embedded model with a tokenizer that is trained on texts of the environment."""
+    """Build the embedded model with a tokenizer trained on texts of the environment."""
     tokenizer = build_tokenizer(texts, config.embedded.vocabulary, config.embedded.words_apart)
     seed = stream_seed("weights", config.seed) % 2**31
     if config.embedded.vision:
@@ -188,7 +188,7 @@ def _build_embedded(config: TrainConfig, texts: Sequence[str]) -> LanguageModel:
 
 
 def with_adapters(config: TrainConfig, model: LanguageModel) -> LanguageModel:
-    """Return the model that a run trains: with the low-rank adapters of its settings, or itself without any."""
+    """Return the trained model: with the configured low-rank adapters, or unchanged without any."""
     if not config.lora_rank:
         return model
     return add_adapters(
@@ -202,11 +202,11 @@ def with_adapters(config: TrainConfig, model: LanguageModel) -> LanguageModel:
 
 
 def check_template(config: TrainConfig) -> None:
-    """Raise if a model's chat template cannot build the configured prompts, before anything is trained.
+    """Raise if a model's chat template cannot render the configured prompts.
 
     Raises:
         ModelError: There is no such model, or it has no chat template.
-        ConfigError: The template cannot be rendered, or cannot continue a conversation that is asked for.
+        ConfigError: The template cannot be rendered, or cannot continue a conversation in that prompt mode.
     """
     path = Path(config.model)
     if config.model != EMBEDDED and path.suffix != ".gguf" and not is_checkpoint(path):
@@ -215,7 +215,7 @@ def check_template(config: TrainConfig) -> None:
 
 
 def initial_model(config: TrainConfig, texts: Callable[[], Sequence[str]], warms_up: bool = False) -> LanguageModel:
-    """Return the model before the warm-up; only the embedded one asks for texts of the environment.
+    """Return the model before the warm-up; only the embedded one needs texts of the environment.
 
     Weights are float32 if a warm-up trains them, else in the run's precision.
     """
@@ -229,7 +229,7 @@ def initial_model(config: TrainConfig, texts: Callable[[], Sequence[str]], warms
 
 
 def _spread_over(ranks: Ranks, config: TrainConfig) -> Spread:
-    """Return how the settings spread a model over ranks; one rank holds all of it."""
+    """Return the configured distribution of a model over ranks."""
     if config.update.sharding == "full" and ranks.size > 1:
         return Sharded(ranks, config.update.shard_group)
     return Replicated(ranks)
@@ -238,7 +238,7 @@ def _spread_over(ranks: Ranks, config: TrainConfig) -> Spread:
 def build_learner(
     config: TrainConfig, model: LanguageModel, algorithm: Algorithm[object], ranks: Ranks = SINGLE
 ) -> Learner:
-    """Return the learner; the critic's first weights depend on the seed alone."""
+    """Return the learner; the critic's initial weights depend only on the seed."""
     with torch.random.fork_rng():
         torch.manual_seed(stream_seed("critic", config.seed) % 2**31)
         make = algorithm.learner(config) or Learner
@@ -257,7 +257,7 @@ def build_learner(
 def build_supervised(
     config: TrainConfig, model: LanguageModel, trajectories: Sequence[Trajectory]
 ) -> SupervisedLearner:
-    """Return what fits a model to demonstrations, with the memory that the updates of the run may take."""
+    """Return the supervised learner, with the memory settings of the run's updates."""
     return SupervisedLearner(
         model.network,
         trajectories,
@@ -277,7 +277,7 @@ def policy_agent(
 
 
 def require_drafts(config: TrainConfig, model: LanguageModel) -> None:
-    """Raise if tokens of replies are to be drafted, and the model's sampler does not, before anything is trained.
+    """Raise if drafting of tokens is configured but not supported by the model.
 
     Raises:
         ConfigError: It does not.
@@ -288,21 +288,22 @@ def require_drafts(config: TrainConfig, model: LanguageModel) -> None:
 
 
 def iteration_specs(config: TrainConfig, iteration: int, attempt: int = 0) -> Sequence[EpisodeSpec]:
-    """Return the episodes of one iteration: ``groups`` fresh seeds, each ``group_size`` times."""
+    """Return the episodes of one iteration: ``groups`` new seeds, each ``group_size`` times."""
     shape = config.rollout.groups, config.rollout.group_size
     return group_specs(*shape, iteration=iteration, seed=config.seed, attempt=attempt)
 
 
 def torch_version() -> tuple[int, ...]:
-    """Return the first two numbers of torch's version."""
+    """Return major and minor version of torch."""
     return tuple(int(part) for part in torch.__version__.split(".")[:2])
 
 
 def require_ranks(config: TrainConfig, ranks: Ranks) -> None:
-    """Raise if several ranks cannot do what the settings say.
+    """Raise if the settings are not supported with several ranks.
 
     Raises:
-        ConfigError: Each is to run vLLM inside of its own process, or groups of them would not be equally large.
+        ConfigError: The sampler is vLLM in the learner's process, or ``update.shard_group`` does not divide their
+            number.
     """
     if ranks.size > 1 and (group := config.update.shard_group) and ranks.size % group:
         raise ConfigError(
@@ -317,11 +318,11 @@ def require_ranks(config: TrainConfig, ranks: Ranks) -> None:
 
 
 def require_packages(config: TrainConfig) -> None:
-    """Raise if a package that the settings require is not installed, and let one with tasks list them.
+    """Raise if a required package is not installed; a task package lists its tasks.
 
     Raises:
         MissingExtra: The message names the package and the extra.
-        ConfigError: The optimiser's state cannot be kept where it is asked to be, or the attention does not work there.
+        ConfigError: The optimiser or the attention does not support the device.
     """
     require_attention(config.attention, chosen_device(config.device))
     if config.rollout.needs_vllm:

@@ -30,7 +30,7 @@ _WEIGHT_DECAY = 0.01
 
 
 class DemonstrationAgent(Agent):
-    """Plays the solver's actions and writes them in the model's format.
+    """Agent that plays the solver's actions, written in the model's format.
 
     Args:
         student: The agent whose prompts and answer format are used.
@@ -58,18 +58,18 @@ class DemonstrationAgent(Agent):
         return [self.student.follow(request, action) for request, action in zip(requests, actions, strict=True)]
 
     def forget(self, episode: int) -> None:
-        """Forget an episode, in student and expert."""
+        """Forget an episode in student and expert."""
         self.student.forget(episode)
         self.expert.forget(episode)
 
 
 def demonstrations(vector: TextVectorEnv, student: ModelAgent, count: int, seed: int) -> list[Trajectory]:
-    """Let the solver play ``count`` episodes; faults and those that it gives up are left out.
+    """Return ``count`` episodes of the solver, without faults and episodes that it gives up.
 
-    The same seed gives the same ones.
+    Equal seeds give equal episodes.
 
     Raises:
-        ConfigError: The environment has no solver or broke in every episode, or no first prompt fits.
+        ConfigError: The environment has no solver or faulted in every episode, or no first prompt fits.
     """
     specs = [EpisodeSpec(i, stream_seed("demonstration", seed, i) % 2**31, i) for i in range(count)]
     played = rollout(vector, DemonstrationAgent(student), specs)
@@ -80,7 +80,7 @@ def demonstrations(vector: TextVectorEnv, student: ModelAgent, count: int, seed:
 
 
 def with_observations(row: Row) -> Row:
-    """Return a sequence that also reads prompt positions: a target, but no sampled token, at every position.
+    """Return a sequence with reads at all positions; at prompt tokens with a target but no sampled token.
 
     >>> from turngym.trainers.core.rows import Read
     >>> row = Row.of([5, 6, 7], [Read(1, 7, 0, 0, 0)])
@@ -96,19 +96,19 @@ def with_observations(row: Row) -> Row:
 
 
 class SupervisedLearner:
-    """Fits a model to demonstrations, token by token.
+    """Supervised learning of a model on demonstrations, by next-token prediction.
 
     Args:
         network: The model's network.
-        trajectories: The fixed demonstrations.
-        config: Step size and batch.
+        trajectories: The demonstrations.
+        config: Learning rate, batch size and loss.
         seed: Seed of the order of the batches.
         layout: Layout of sequences.
-        max_micro_batch_tokens: Tokens that go through the network together, padding included; 0 takes 16,384.
-        gradient_checkpointing: Keep only the input of each layer for the backward pass.
+        max_micro_batch_tokens: Tokens per forward pass, padding included; 0 for 16,384.
+        gradient_checkpointing: Store only the input of each layer for the backward pass.
 
     Raises:
-        ConfigError: The network has no layers that can be checkpointed, or they have a dropout.
+        ConfigError: The network has no layers for checkpointing, or they have a dropout.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class SupervisedLearner:
         self.optimizer = adamw(groups, lr=config.learning_rate, betas=(0.9, 0.99))
 
     def run_epoch(self, should_stop: Callable[[], bool] = lambda: False) -> float:
-        """Make one pass over the demonstrations and return the mean loss of a token, in nats."""
+        """Make one pass over the demonstrations and return the mean loss per token, in nats."""
         order = stream("supervised", self.seed, self.epoch).permutation(len(self.batch.sequences)).tolist()
         total = tokens = 0.0
         size = self.config.batch_size
@@ -154,7 +154,7 @@ class SupervisedLearner:
 
     @no_grad
     def _keep_logprobs(self, sequences: list[int]) -> None:
-        """Compute the log-probabilities that ratios are taken against, those of the model without dropout."""
+        """Compute the old log-probabilities for ratios, without dropout."""
         self.network.eval()
         for part in micro_batches(self.batch, sequences, self.max_micro_batch_tokens, self.layout.cut):
             self._kept_logprobs.update(zip(part.rows.tolist(), self._logprobs(part), strict=True))
@@ -186,7 +186,7 @@ class SupervisedLearner:
         return loss_sum, count
 
     def _backward(self, part: MicroBatch, total_weight: float) -> float:
-        """Add the gradients of one micro-batch; returns the sum of the losses of the tokens that are written."""
+        """Accumulate the gradients of one micro-batch; return the summed loss of the sampled tokens."""
         logprobs = self._logprobs(part)
         losses = -logprobs
         weights, written = self._weights(part.rows), self.batch.action_mask[part.rows]

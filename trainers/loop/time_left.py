@@ -1,4 +1,4 @@
-"""The time that is left, for progress bars of work that a deadline may end before its last step."""
+"""Remaining time, for progress bars of work that a deadline may end before its last step."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from rich.text import Text
 
 
 class TimeLeft(TimeRemainingColumn):
-    """Shows the time to the last step, or to the task's field ``deadline`` if that is earlier.
+    """Column with the time to the last step, or to the task's field ``deadline`` if earlier.
 
-    The field is a time of ``time.monotonic``; a task without it has no deadline.
+    The field is a time of ``time.monotonic``; without it, a task has no deadline.
     """
 
     def render(self, task: Task) -> Text:
@@ -25,12 +25,12 @@ class TimeLeft(TimeRemainingColumn):
 
 
 def seconds_left(estimate: float | None, deadline: float, now: float) -> float | None:
-    """Return the seconds that are left; None if neither an estimate nor a deadline is known.
+    """Return the remaining seconds; None without estimate and deadline.
 
     Args:
-        estimate: Seconds to the last step, None while unknown.
-        deadline: When the work ends at the latest, infinite for never.
-        now: The present time on the same clock.
+        estimate: Estimated seconds to the last step; None if unknown.
+        deadline: Time of the deadline; infinite for none.
+        now: Current time of the same clock.
 
     >>> seconds_left(400.0, 130.0, 100.0), seconds_left(None, 130.0, 100.0), seconds_left(None, float("inf"), 100.0)
     (30.0, 30.0, None)

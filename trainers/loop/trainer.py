@@ -99,10 +99,10 @@ class Trainer:
         self._last_record: dict[str, Any] = {}
         self._detail = Detail()
         self._settled = learner.updates
-        """Number of updates at the end of the last complete iteration; a larger count means an unfinished one."""
+        """Number of updates at the end of the last complete iteration; a larger count indicates an unfinished one."""
 
     def resume(self) -> None:
-        """Restore the newest checkpoint; start from the beginning if there is none."""
+        """Restore the newest checkpoint; start with the first iteration if there is none."""
         found = self.ranks.from_first([path.name for path in all_checkpoints(self.folder.checkpoints)])
         if self.config.rollout.refresh_every > 1:
             self.learner.hold_back_sampler()
@@ -121,9 +121,9 @@ class Trainer:
         self.folder.forget_diagnosis()
 
     def _kept_records(self) -> list[dict[str, Any]]:
-        """Keep the metrics of the iterations that are done, and return them.
+        """Keep and return the metrics of completed iterations.
 
-        Those of the last iteration may not be in their file, as after a full disk.
+        Those of the last iteration may be missing in the file, for example after a full disk.
         """
         self.folder.keep_metrics(self.iteration)
         written = [record["iteration"] for record in self.folder.metrics()[-1:]]
@@ -132,7 +132,7 @@ class Trainer:
         return self.folder.metrics()
 
     def save(self) -> None:
-        """Write a checkpoint; on a full disk the older one of two makes room for it.
+        """Write a checkpoint; on a full disk, the older of two is deleted first.
 
         Raises:
             DivergenceError: The weights are not finite.
@@ -156,12 +156,12 @@ class Trainer:
             on_warning: Called with the warnings of guards.
 
         Raises:
-            RunStopped: Something else stopped it; the run folder has a diagnosis and the last good checkpoint.
+            RunStopped: Training stopped early; the run folder has a diagnosis and the last good checkpoint.
         """
         with stop_signals(self._request_stop):
             try:
                 self._run(on_iteration, on_warning)
-            except Exception as error:  # a launcher that misses another rank sends a signal while this is written down
+            except Exception as error:  # a launcher that has lost another rank may send a signal meanwhile
                 raise self._stopped(error) from error
 
     def _run(self, on_iteration: Callable[[Mapping[str, Any]], None], on_warning: Callable[[str], None]) -> None:
@@ -184,7 +184,7 @@ class Trainer:
                 self.folder.write_diagnosis(self._diagnosis(KeyboardInterrupt()).as_json())
 
     def _is_over(self) -> bool:
-        """Return whether no further iteration starts; a signal to one rank stops all of them."""
+        """Return True if no further iteration starts; a signal to one rank stops all."""
         self.stop_requested = self.ranks.any(self.stop_requested)
         return self.stop_requested or self._has_reached_limit()
 
@@ -211,15 +211,14 @@ class Trainer:
             self.folder.write_diagnosis(diagnosis.as_json())
 
     def _stopped(self, error: Exception) -> RunStopped:
-        """Save what can be saved, and return why the run stops.
+        """Write a checkpoint if possible, and return the error.
 
-        Between iterations, and until the first update of one, the state is that of whole iterations, so a checkpoint is
-        written.
+        A checkpoint is written unless an iteration's updates have started, because the state is then incomplete.
         """
         failed = ""
         self.folder.release()
         if is_out_of_memory(error):
-            traceback.clear_frames(error.__traceback__)  # they hold the tensors of the update
+            traceback.clear_frames(error.__traceback__)  # they hold the update's tensors
             self.learner.optimizer.zero_grad(set_to_none=True)
         if self.learner.updates == self._settled and self.iteration:
             try:
@@ -235,10 +234,10 @@ class Trainer:
         return RunStopped(diagnosis.in_words(), diagnosis.as_json())
 
     def deadline(self) -> float:
-        """Return when the limits on time and turns end the training at its present speed.
+        """Return the time at which the limits on time and turns end the training, at its current speed.
 
         Returns:
-            A time of ``time.monotonic``; infinity without such limits, or before the first iteration.
+            A time of ``time.monotonic``; infinity without limits, or before the first iteration.
         """
         left = float("inf")
         if self.config.max_seconds:
@@ -305,10 +304,10 @@ class Trainer:
         return record
 
     def _rollout(self, played: Played) -> Rollout:
-        """Return a function that gathers the episodes of this iteration and records them.
+        """Return a function that plays and records the episodes of this iteration.
 
-        Every call plays fresh instances; with ``greedy=True`` or a ``mixture`` those of the previous call, and with
-        ``branches`` it continues from turns of played episodes.
+        Every call plays new instances; with ``greedy=True`` or a ``mixture`` those of the previous call, and with
+        ``branches`` it continues from turns of earlier episodes.
         """
         attempt = 0
         model, version = self._sampling_model()
@@ -335,7 +334,7 @@ class Trainer:
         return gather
 
     def _sampling_model(self) -> tuple[LanguageModel, int]:
-        """Return the policy that samples in this iteration, and the iteration whose policy it is."""
+        """Return the sampling policy of this iteration, and the iteration of its weights."""
         since = self.iteration % self.config.rollout.refresh_every
         if self.config.rollout.refresh_every == 1:
             return self.model, self.iteration

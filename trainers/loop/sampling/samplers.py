@@ -19,11 +19,11 @@ class RolloutSampler(Protocol):
     """Interface of a sampler for the training loop."""
 
     def metrics(self) -> Mapping[str, float]:
-        """Return metrics of what happened since the last call."""
+        """Return metrics since the last call."""
         ...
 
     def rest(self) -> None:
-        """Free what the learner needs; called when the trajectories of an iteration are there."""
+        """Free memory for the learner; called after the rollouts of an iteration."""
         ...
 
 
@@ -34,9 +34,9 @@ class SamplerSetup:
     Args:
         config: Settings of the run.
         model: The policy.
-        source: A folder or hub name with a model of its shape.
-        folder: A folder for files of its own, such as the run's.
-        version: Returns the number of iterations that the policy was trained for.
+        source: Folder or Hub name of a model with the policy's architecture.
+        folder: Folder for the sampler's files, such as the run folder.
+        version: Returns the number of iterations of training of the current policy.
     """
 
     config: TrainConfig
@@ -47,12 +47,12 @@ class SamplerSetup:
 
     @property
     def dtype(self) -> Dtype:
-        """Format of the policy's weights."""
+        """Data type of the policy's weights."""
         return DTYPES[self.config.precision]
 
     @property
     def vllm(self) -> VllmConfig:
-        """VLLM's options, with the format of its weights."""
+        """VLLM's options, with the data type of its weights."""
         config = self.config.rollout.vllm
         return replace(config, dtype=self.dtype) if config.dtype == "auto" else config
 
@@ -61,10 +61,10 @@ Factory: TypeAlias = Callable[[SamplerSetup], AbstractContextManager[RolloutSamp
 
 
 class OwnNetwork:
-    """The policy generates with its own network."""
+    """Sampling with the policy's own network."""
 
     def metrics(self) -> Mapping[str, float]:
-        """Return nothing: the task counts what becomes of the prompts' tokens."""
+        """Return no metrics; the task counts prompt tokens."""
         return {}
 
     def rest(self) -> None:
@@ -90,7 +90,7 @@ def _servers(setup: SamplerSetup) -> AbstractContextManager[RolloutSampler]:
 
 
 _SAMPLERS: Mapping[SamplerName, Factory] = {
-    "auto": own_network,  # a run names its own choice instead
+    "auto": own_network,  # a run reports its own choice instead
     "transformers": own_network,
     "vllm": _vllm,
     "vllm-server": _servers,
@@ -98,5 +98,5 @@ _SAMPLERS: Mapping[SamplerName, Factory] = {
 
 
 def rollouts_of(setup: SamplerSetup) -> AbstractContextManager[RolloutSampler]:
-    """Return the context in which the policy generates with the sampler of the settings."""
+    """Return the context in which the policy generates with the configured sampler."""
     return _SAMPLERS[setup.config.rollout.sampler](setup)

@@ -27,13 +27,12 @@ class WeightCheck:
 
     Args:
         model: The policy.
-        format: Format of the servers' weights.
-        temperature: Their temperature.
-        longest: Longest sequence that they take; 0 for any.
-        max_gap: Largest difference of log-probabilities; 0 for what rounding explains.
+        format: Data type of the servers' weights.
+        temperature: Sampling temperature of the servers.
+        longest: Maximum sequence length of the servers; 0 for any.
+        max_gap: Maximum difference of log-probabilities; 0 for a bound explained by rounding.
         timeout: Seconds for each request.
-        scores: Whether they are asked for log-probabilities of prompts as well. vLLM 0.32 breaks down when it computes
-            them with an adapter.
+        scores: Also compare log-probabilities of prompts. vLLM 0.32 crashes when it computes them with an adapter.
     """
 
     def __init__(
@@ -58,11 +57,11 @@ class WeightCheck:
         self._prints = Fingerprints(probe_sequences(vocabulary, longest), temperature, limits)
 
     def expect(self) -> Expected:
-        """Compute what the weights give that are synced now."""
+        """Compute the expected values for the weights being synced."""
         return self._prints.expect(handed_over(self.model, self.format))
 
     def require(self, server: PolicyClient, label: str, wanted: Expected) -> float:
-        """Return how far a server's log-probabilities are from the trainer's at most.
+        """Return the maximum difference of a server's log-probabilities from the trainer's.
 
         Args:
             server: The server.
@@ -70,7 +69,7 @@ class WeightCheck:
             wanted: Values of the trainer at the weight sync.
 
         Raises:
-            CallFailed: It computes with other weights, or names others, or does not answer.
+            CallFailed: The server uses or reports other weights, or does not answer.
         """
         probe = _Probe(server, label, self._stop_ids, self.timeout)
         reading = self._prints.read(probe.generate, probe.score if self.scores else None)
@@ -81,7 +80,7 @@ class WeightCheck:
 
 
 class _Probe:
-    """A server as fingerprints ask it."""
+    """Adapter of a server for fingerprints."""
 
     def __init__(self, server: PolicyClient, label: str, stop_ids: Sequence[int], timeout: float) -> None:
         self.server = server

@@ -1,4 +1,4 @@
-"""Rollouts with servers during training: they follow the policy's weights, and failed ones are replaced."""
+"""Rollouts with servers during training: weights are synced, and failed servers are replaced."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from turngym.trainers.settings.rollout import RolloutConfig
 
 @dataclass(frozen=True)
 class Handed:
-    """Weights on their way to servers, as :mod:`turngym.agents.models.rollout_servers.pool` sends them."""
+    """Weights being synced to servers by :mod:`turngym.agents.models.rollout_servers.pool`."""
 
     label: str
     version: int
@@ -59,31 +59,31 @@ class Handed:
     wakes: bool = False
 
     def deliver(self, server: PolicyClient) -> None:
-        """Let a server load them."""
+        """Let a server load the weights."""
         if self.wakes:
             if torch.cuda.is_available():
-                torch.cuda.empty_cache()  # the server takes the memory that the update has left
+                torch.cuda.empty_cache()  # the server uses memory freed by the update
             server.wake(self.sync.timeout, "weights")
         self.sync.deliver(server, self.label)
         if self.wakes:
             server.wake(self.sync.timeout, "kv_cache")
 
     def check(self, server: PolicyClient) -> float:
-        """Return how far the server's log-probabilities are from the trainer's."""
+        """Return the difference of the server's log-probabilities from the trainer's."""
         return self.weights_check.require(server, self.label, self.wanted)
 
 
 class ServedRollouts:
-    """Generates with the policy's current weights, which are handed to the servers whenever they have changed.
+    """Sampling with the policy's current weights, synced to the servers after every change.
 
     Args:
         model: The policy.
         pool: The servers.
         sync: Transport of weights.
-        weights_of: Returns what is synced of a model.
+        weights_of: Returns the weights of a model to sync.
         weights_check: Compares servers with the policy.
-        version: Returns the number of the policy, where the model does not know it.
-        sleep: Level at which servers sleep while nothing is sampled; 0 leaves them awake.
+        version: Returns the version of the policy if the model does not have one.
+        sleep: Sleep level of servers between rollouts; 0 for none.
     """
 
     def __init__(
@@ -118,11 +118,11 @@ class ServedRollouts:
     def submit(
         self, prompt: Sequence[int], uniforms: NDArray[np.float64], sampling: Sampling, given_up: threading.Event
     ) -> Future[Completion]:
-        """Start to sample a completion with the weights that the servers have, and return at once."""
+        """Start sampling a completion with the servers' weights, and return immediately."""
         return self.pool.submit(prompt, uniforms, sampling, given_up)
 
     def follow(self) -> None:
-        """Hand the policy's weights to the servers, if they have changed."""
+        """Sync the policy's weights to the servers if they have changed."""
         state = tuple((id(p), p._version) for p in self.model.network.parameters())
         if state != self._state or self._is_asleep:
             self._hand_over()
@@ -130,7 +130,7 @@ class ServedRollouts:
 
     def _hand_over(self) -> None:
         self._count += 1
-        label = f"{self._run}-{self._count}"  # another run that uses the same servers has other names
+        label = f"{self._run}-{self._count}"  # distinct from names of another run on the same servers
         self.sync.publish(label, self.weights_of(self.model))
         wanted = self.weights_check.expect()
         version = self.version() if self.model.version < 0 else self.model.version
@@ -139,21 +139,21 @@ class ServedRollouts:
         self.sync.settle()
         self._is_asleep = False
         if self._count == 1 and not self.pool.has_any:
-            raise ModelError(self.pool.why_none())  # it is the settings, not an accident
+            raise ModelError(self.pool.why_none())  # an error of the settings, not of a server
 
     def rest(self) -> None:
-        """Let the servers free the memory of the GPU until completions are wanted again, if they are to sleep."""
+        """Let the servers free GPU memory until the next request, if ``sleep`` is set."""
         if self.sleep and not self._is_asleep:
             self.pool.each(lambda server: server.sleep(self.sleep, self.sync.timeout))
             self._is_asleep = True
 
     def metrics(self) -> Mapping[str, float]:
-        """Return what happened since the last call."""
+        """Return metrics since the last call."""
         return self.pool.metrics()
 
 
 def _longest(pool: ServerPool) -> int:
-    """Return the longest sequence that all servers in use take; 0 if none says."""
+    """Return the maximum sequence length of all servers in use; 0 if unknown."""
     found = []
     for member in pool.members:
         try:
@@ -165,10 +165,10 @@ def _longest(pool: ServerPool) -> int:
 
 @contextmanager
 def served_rollouts(setup: SamplerSetup) -> Iterator[ServedRollouts]:
-    """Let servers generate for a policy, until the context is left.
+    """Context in which servers generate for a policy.
 
     Raises:
-        ConfigError: Weights are to go from GPU to GPU, and the policy is on none.
+        ConfigError: Weights are synced between GPUs, but the policy is not on a GPU.
     """
     settings, model = setup.config.rollout, setup.model
     if settings.served.sync in ("nccl", "ipc") and model.network.device.type != "cuda":
@@ -215,13 +215,13 @@ def _given(settings: RolloutConfig) -> list[PolicyClient]:
 
 
 def _whole_weights(model: LanguageModel) -> Weights:
-    """Return all weights of a model: adapters merged, tied output layers under their own name as well."""
+    """Return all weights of a model, with adapters merged and tied output layers also under their own name."""
     network = without_adapters(model).network
     return with_head(network.state_dict(), network.config.get_text_config().tie_word_embeddings)
 
 
 def _hands_adapters(config: TrainConfig) -> bool:
-    """Return whether adapters alone are synced."""
+    """Return True if only adapters are synced."""
     if config.rollout.served.sync != "auto":
         return config.rollout.served.sync == "adapter"
     is_plain = config.lora_targets == (ALL_LINEAR,) and config.quantize == "none" and not config.model.endswith(".gguf")
@@ -229,12 +229,12 @@ def _hands_adapters(config: TrainConfig) -> bool:
 
 
 def _way(setup: SamplerSetup, pool: ServerPool) -> tuple[WeightSync, Callable[[LanguageModel], Weights]]:
-    """Return how weights are synced, and which."""
+    """Return the transport, and the function that selects the weights."""
     config = setup.config
     served = config.rollout.served
     folder = Path(served.folder) if served.folder else setup.folder / "weights"
     if not served.folder:
-        shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
+        shutil.rmtree(folder, ignore_errors=True)  # left by a killed run
     if not _hands_adapters(config):
         if served.sync == "native":
             return NativeSync(folder, served.sync_timeout), _whole_weights
@@ -252,13 +252,13 @@ def _way(setup: SamplerSetup, pool: ServerPool) -> tuple[WeightSync, Callable[[L
 def server_devices(
     served: ServedConfig, needed: int, own: torch.device, visible: Sequence[int | str]
 ) -> tuple[int | str, ...]:
-    """Return the GPUs of servers that a run starts; empty leaves the choice to vLLM, which takes the first ones.
+    """Return the GPUs of servers started by a run; empty lets vLLM choose, which uses the first ones.
 
     Args:
-        served: The settings, whose GPUs come first.
-        needed: GPUs of all servers.
+        served: The settings; their GPUs have precedence.
+        needed: Number of GPUs of all servers.
         own: Device of the policy.
-        visible: The GPUs that this process sees, as CUDA_VISIBLE_DEVICES names them.
+        visible: GPUs visible to this process, as in CUDA_VISIBLE_DEVICES.
 
     >>> server_devices(ServedConfig(), 1, torch.device("cuda:1"), [4, 5, 6])
     (4,)

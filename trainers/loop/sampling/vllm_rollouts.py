@@ -19,12 +19,12 @@ from turngym.trainers.engine.fingerprint import Fingerprints, handed_over
 
 
 class Follower:
-    """Generates with the policy's current weights, which are passed to vLLM whenever they have changed.
+    """Sampling with the policy's current weights, synced to vLLM after every change.
 
     Args:
-        sampler: vLLM with a model of the policy's shape.
-        model: The policy; low-rank adapters are merged before.
-        temperature: Temperature of the rollouts, at which what vLLM computes is compared with the policy.
+        sampler: vLLM with a model of the policy's architecture.
+        model: The policy; low-rank adapters are merged for syncs.
+        temperature: Sampling temperature, also used for comparisons with the policy.
     """
 
     def __init__(self, sampler: VllmSampler, model: LanguageModel, temperature: float = 1.0) -> None:
@@ -45,17 +45,17 @@ class Follower:
         return self.sampler.generate(prompts, uniforms, sampling)
 
     def metrics(self) -> Mapping[str, float]:
-        """Return nothing: all that happens is in the rollouts' time."""
+        """Return no metrics; syncs are part of the rollout time."""
         return {}
 
     def rest(self) -> None:
-        """Free nothing: vLLM keeps its memory."""
+        """Do nothing: vLLM keeps its memory."""
 
     def follow(self) -> None:
-        """Pass the policy's weights to vLLM, if they have changed, and check that it computes with them.
+        """Sync the policy's weights to vLLM if they have changed, and verify them.
 
         Raises:
-            ModelError: It does not.
+            ModelError: vLLM does not use the synced weights.
         """
         state = tuple((id(p), p._version) for p in self.model.network.parameters())
         if state != self._state:
@@ -76,16 +76,16 @@ class Follower:
 def vllm_rollouts(
     model: LanguageModel, source: str, config: VllmConfig, temperature: float = 1.0
 ) -> Iterator[Follower]:
-    """Let vLLM generate for a model, until the context is left.
+    """Context in which vLLM generates for a model.
 
     Args:
         model: The policy.
-        source: A folder or hub name with a model of its shape.
+        source: Folder or Hub name of a model with the policy's architecture.
         config: vLLM settings.
         temperature: Temperature of the rollouts.
 
     Raises:
-        ConfigError: The policy is on another GPU than the one that vLLM takes in this process.
+        ConfigError: The policy is not on the GPU that vLLM uses in this process.
     """
     device = model.network.device
     if device.index:

@@ -1,4 +1,4 @@
-"""Finished episodes of agent programs since the last checkpoint, so that a resumed run repeats none."""
+"""Journal of agent programs' finished episodes since the last checkpoint, which a resumed run does not repeat."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class EpisodeKey(NamedTuple):
     """Key of an episode of a run.
 
     Args:
-        iteration: Iteration that gathered it.
-        temperature: Temperature of its model; greedy episodes repeat the numbers of sampled ones.
+        iteration: Iteration of the episode.
+        temperature: Sampling temperature; greedy episodes have the same numbers as sampled ones.
         episode: Its number.
     """
 
@@ -31,7 +31,7 @@ class PlayedEpisode(NamedTuple):
     Args:
         trajectory: Its turns.
         counts: Token accounting of its calls.
-        has_failed: Whether its program failed before the episode was over.
+        has_failed: True if its program failed before the episode ended.
     """
 
     trajectory: Trajectory
@@ -40,11 +40,11 @@ class PlayedEpisode(NamedTuple):
 
 
 class EpisodeJournal:
-    """Keeps episodes on disk as soon as they have finished.
+    """Writes episodes to disk as soon as they have finished.
 
     Args:
-        folder: Path.
-        iteration: Iteration that a run starts or continues with.
+        folder: Folder of the journal.
+        iteration: First iteration of the run, or of the resumed run.
 
     Raises:
         CheckpointError: A line other than the last one is damaged.
@@ -65,13 +65,13 @@ class EpisodeJournal:
         return PlayedEpisode(trajectory_from_json(record["episode"]), record["counts"], record["failed"])
 
     def add(self, key: EpisodeKey, played: PlayedEpisode) -> None:
-        """Keep an episode."""
+        """Write an episode."""
         content = trajectory_to_json(played.trajectory)
         record = {"group": key.iteration, "key": list(key), "episode": content, "counts": dict(played.counts)}
         self._journal.append([{**record, "failed": played.has_failed}])
 
     def checkpoint(self, iteration: int, oldest: int) -> None:
-        """Start the segment of a checkpoint; what only checkpoints before the oldest one need is deleted."""
+        """Start the segment of a checkpoint, and delete segments that no kept checkpoint needs."""
         self._journal.forget(range(iteration))
         self._journal.start_segment(iteration, {"is": "checkpoint", "iteration": iteration}, oldest)
 

@@ -1,4 +1,4 @@
-"""Training agent programs of any kind on an environment of ours, through a gateway."""
+"""Training of agent programs on an environment, through a gateway."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ _SHOWN = ("share/kept", "share/appended", "share/reencoded", "calls/forked", "to
 
 
 class AgentTask(EnvTask):
-    """An environment with one agent that agent programs play: turns are their calls of the model.
+    """Single-agent environment played by agent programs, whose model calls are the turns.
 
     Args:
-        config: Settings of the run; ``agent`` says how programs are started.
+        config: Settings of the run; ``agent`` configures the programs.
         needs: Needs of the method.
         ranks: The ranks that play the episodes of an iteration together.
 
     Raises:
-        ConfigError: A setting does not go together with agent programs.
+        ConfigError: A setting is incompatible with agent programs.
     """
 
     def __init__(self, config: TrainConfig, needs: frozenset[Need] = frozenset(), ranks: Ranks = SINGLE) -> None:
@@ -55,12 +55,12 @@ class AgentTask(EnvTask):
     def play(
         self, agent: Agent, specs: Sequence[EpisodeSpec], on_episode: Callable[[Trajectory], None] | None = None
     ) -> list[Trajectory]:
-        """Play episodes for training with a program for each.
+        """Play training episodes, with one program per episode.
 
         Args:
-            agent: The model of the programs, and how it samples.
+            agent: Agent with the model and the sampling settings.
             specs: The episodes.
-            on_episode: Called with each when all have ended.
+            on_episode: Called with each episode when all have ended.
         """
         assert isinstance(agent, ModelAgent)
         keys = {spec.episode: EpisodeKey(agent.iteration, agent.sampling.temperature, spec.episode) for spec in specs}
@@ -108,7 +108,7 @@ class AgentTask(EnvTask):
         agent: ModelAgent,
         on_played: Callable[[PlayedEpisode], None],
     ) -> None:
-        """Play episodes, and pass on each, with the calls of its program as turns, as soon as it is over."""
+        """Play episodes, and pass on each as soon as it ends, with its program's calls as turns."""
         verifier = self.config.agent.verifier
         judge = VerifierJudge(verifier, self.config.agent_settings(), agent) if verifier else None
         ended: dict[int, Trajectory] = {}
@@ -127,16 +127,16 @@ class AgentTask(EnvTask):
             vector,
             programs,
             specs,
-            schedule="continuous",  # no program waits for another one
+            schedule="continuous",  # no program waits for another
             on_episode=lambda each: ended.update({each.spec.episode: each}),
             final_prompts=False,
         )
         programs.settle()
-        for trajectory in ended.values():  # broken before a program was started
+        for trajectory in ended.values():  # faulted before its program started
             on_played(PlayedEpisode(trajectory, asdict(TokenCounts())))
 
     def _count(self, played: Iterable[PlayedEpisode]) -> None:
-        """Count what became of the tokens of episodes."""
+        """Add the token accounting of episodes."""
         counts, failed = TokenCounts(), []
         for each in played:
             counts.merge(TokenCounts(**each.counts))
@@ -145,7 +145,7 @@ class AgentTask(EnvTask):
 
     @contextmanager
     def playing(self, folder: RunFolder, model: LanguageModel, iteration: int) -> Iterator[None]:
-        """Keep episodes in the run folder from an iteration on, and use those that were kept before."""
+        """Context with a journal in the run folder from an iteration on, which reuses its earlier episodes."""
         if self.ranks.size > 1:
             yield
             return
@@ -154,22 +154,22 @@ class AgentTask(EnvTask):
         self._journal = None
 
     def save(self, folder: RunFolder) -> None:
-        """Start the journal's segment of the newest checkpoint."""
+        """Start the journal's segment for the newest checkpoint."""
         if self._journal is not None:
             kept = [int(path.name) for path in all_checkpoints(folder.checkpoints)]
             self._journal.checkpoint(kept[-1], kept[0])
 
     def metrics(self) -> dict[str, float]:
-        """Return what became of the tokens of the latest episodes."""
+        """Return the token accounting of the latest episodes."""
         shown = {f"rollout/gateway_{name.replace('/', '_')}": self._report.get(name, 0.0) for name in _SHOWN}
         return {**super().metrics(), **shown}
 
 
 def _require_sound(config: TrainConfig, needs: frozenset[Need]) -> None:
-    """Raise for settings that do not go together with agent programs.
+    """Raise for settings that are incompatible with agent programs.
 
     Raises:
-        ConfigError: There is one.
+        ConfigError: A setting is incompatible.
     """
     if is_game(config.env):
         raise ConfigError(f"agent programs play environments with one agent, and {config.env} is a game between seats.")

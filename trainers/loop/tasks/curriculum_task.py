@@ -1,4 +1,4 @@
-"""A task whose groups play what a curriculum chooses, by the results of earlier iterations."""
+"""A task whose instances are chosen by a curriculum, by the results of earlier iterations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from turngym.trainers.settings.config import TrainConfig
 
 
 class _Result(NamedTuple):
-    """Outcome of a group: its task, its episodes, and the solved ones among them."""
+    """Outcome of a group: its task, number of episodes and number of solved ones."""
 
     task: int
     episodes: int
@@ -30,14 +30,14 @@ class _Result(NamedTuple):
 
 
 class CurriculumTask(WrappedTask[TaskSource]):
-    """Gives the groups of an iteration the seeds of chosen tasks, and keeps what became of them.
+    """Assigns chosen tasks to the groups of an iteration, and records their results.
 
-    A task is a seed of the train split, which follows from the seed of the run and its number. Results count from the
-    next iteration on, so that all rollouts of an iteration are chosen from the same records.
+    A task is a seed of the train split, derived from the run's seed and the task's number. Results count from the next
+    iteration on, so all rollouts of an iteration use the same records.
 
     Args:
         config: Settings of the run.
-        task: Plays the episodes.
+        task: Task that plays the episodes.
     """
 
     def __init__(self, config: TrainConfig, task: TaskSource) -> None:
@@ -51,13 +51,13 @@ class CurriculumTask(WrappedTask[TaskSource]):
 
     @property
     def has_comparable_rewards(self) -> bool:
-        """False: which tasks are played changes."""
+        """False, because the choice of tasks changes."""
         return False
 
     def gather(
         self, model: LanguageModel, iteration: int, attempt: int, greedy: bool = False, part: Part = WHOLE
     ) -> list[Trajectory]:
-        """Return the episodes of an iteration, of the chosen tasks."""
+        """Return the episodes of an iteration, on the chosen tasks."""
         if self._pending[0] < iteration:
             self.records, self._pending = self._counted(iteration), (iteration, [])
         chosen = self._chosen(iteration, attempt)
@@ -74,7 +74,7 @@ class CurriculumTask(WrappedTask[TaskSource]):
         return self.curriculum.choose(self.records, settings.groups, settings.group_size, generator)
 
     def _counted(self, iteration: int) -> list[Record]:
-        """Return the records with the results of the iterations before one."""
+        """Return the records, including results of all iterations before the given one."""
         found, (since, results) = list(self.records), self._pending
         for result in results if since < iteration else ():
             before = found[result.task]
@@ -82,7 +82,7 @@ class CurriculumTask(WrappedTask[TaskSource]):
         return found
 
     def metrics(self) -> Mapping[str, float]:
-        """Return what was known of the chosen tasks, and how many groups have both outcomes."""
+        """Return metrics of the chosen tasks, and the share of groups with both outcomes."""
         results = self._pending[1]
         mixed = [0 < result.solved < result.episodes for result in results]
         expected, self._expected = self._expected, []
@@ -96,7 +96,7 @@ class CurriculumTask(WrappedTask[TaskSource]):
     # Checkpoints.
 
     def state(self, iteration: int) -> dict[str, Any]:
-        """Return the records of tasks that were played before an iteration."""
+        """Return the records of tasks before an iteration."""
         records = enumerate(self._counted(iteration))
         kept = [[task, *record] for task, record in records if not record.is_new]
         return {**self.task.state(iteration), "curriculum": kept}
@@ -120,7 +120,7 @@ class CurriculumTask(WrappedTask[TaskSource]):
 
 
 def _results(chosen: Sequence[int], played: Sequence[Trajectory]) -> list[_Result]:
-    """Return the outcome of each group with an episode whose success is known."""
+    """Return the outcome of each group, unless no episode's success is known."""
     outcomes: dict[int, list[int]] = {}
     for each in played:
         if each.success >= 0 and not each.fault:
@@ -129,18 +129,18 @@ def _results(chosen: Sequence[int], played: Sequence[Trajectory]) -> list[_Resul
 
 
 def _checked(episodes: float, solved: float, last: float) -> Record:
-    """Return a record; raises ValueError if it is not possible."""
+    """Return a validated record; raise ValueError if it is impossible."""
     if not (0 <= solved <= episodes < math.inf and 0 <= last <= 1):
         raise ValueError(f"{solved} of {episodes} episodes solved, {last} of the latest")
     return Record(episodes, solved, last)
 
 
 def require_choosable(config: TrainConfig) -> None:
-    """Raise unless the curriculum of a run can choose its tasks.
+    """Raise unless the curriculum supports the run.
 
     Raises:
         UnknownName: There is no such curriculum.
-        ConfigError: An option is wrong, there are fewer tasks than groups, or another setting does not go with it.
+        ConfigError: An option is invalid, there are fewer tasks than groups, or a setting is incompatible.
     """
     reasons = {
         "several environments have no tasks in common": bool(config.envs),

@@ -1,4 +1,4 @@
-"""Making the task of a run."""
+"""Construction of a run's task."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from turngym.trainers.settings.config import TrainConfig
 
 
 def make_task(config: TrainConfig, algorithm: Algorithm[Any] | None = None, ranks: Ranks = SINGLE) -> TaskSource:
-    """Return what a run trains on: a game between seats, or an environment with one agent.
+    """Return the task of a run: a multi-agent game or a single-agent environment.
 
     Args:
         config: Settings of the run.
-        algorithm: Method to train with; its needs determine what is recorded.
+        algorithm: Training method; its needs determine the recorded data.
         ranks: The ranks that play the episodes of an iteration together.
 
     Raises:
         UnknownName: There is no such environment, curriculum or reward model.
-        ConfigError: A setting is wrong.
-        CheckpointError: The folder of a reward model holds none.
+        ConfigError: A setting is invalid.
+        CheckpointError: The folder of a reward model has no reward model.
     """
     if algorithm is not None and not config.agent.is_used:
         require_roles(config, algorithm)
     if algorithm is not None and Need.MIXTURES in algorithm.needs:
         _require_own_network(config)
     if config.curriculum:
-        require_choosable(config)  # before anything is opened
+        require_choosable(config)  # before the vector is created
     model = make_reward_model(config.reward_model) if config.reward_model else None
     task = _shared(config, algorithm, ranks)
     if model is not None:
@@ -69,7 +69,7 @@ def _require_own_network(config: TrainConfig) -> None:
 
 
 def _shared(config: TrainConfig, algorithm: Algorithm[Any] | None, ranks: Ranks) -> TaskSource:
-    """Return the task: each rank plays its groups, or the first one all of them where others play for it."""
+    """Return the task: each rank plays its groups, or rank 0 all of them if rollouts are distributed already."""
     settings = config.rollout
     if ranks.size > 1 and (
         settings.ray.workers or settings.is_journaled or settings.sampler in ("vllm", "vllm-server")
@@ -95,7 +95,7 @@ def _played(config: TrainConfig, algorithm: Algorithm[Any] | None, ranks: Ranks)
         )
     if config.rollout.is_journaled:
         task = make(config)
-        assert isinstance(task, AsyncTask)  # nothing else is played asynchronously
+        assert isinstance(task, AsyncTask)  # other tasks do not support asynchronous rollouts
         return AsyncRayTask(task.task, Cluster(config, make))
     return RayTask(config, make)
 

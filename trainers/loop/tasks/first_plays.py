@@ -17,13 +17,13 @@ from turngym.trainers.records.run_folder import RunFolder
 
 
 class FirstPlays(TaskSource):
-    """The first rank has the task, and the others get the episodes from it.
+    """Task on rank 0 that broadcasts its episodes to the other ranks.
 
-    Texts and demonstrations are asked for on the first rank alone.
+    Texts and demonstrations are only available on rank 0.
 
     Args:
         ranks: The ranks.
-        make: Makes the task, on the first rank.
+        make: Creates the task, on rank 0.
     """
 
     def __init__(self, ranks: Ranks, make: Callable[[], TaskSource]) -> None:
@@ -33,7 +33,7 @@ class FirstPlays(TaskSource):
 
     @property
     def task(self) -> TaskSource:
-        """The task, on the first rank."""
+        """The task, on rank 0."""
         return self._tasks[0]
 
     @property
@@ -47,7 +47,7 @@ class FirstPlays(TaskSource):
         return self._has_comparable_rewards
 
     def warning(self, algorithm: Algorithm[Any]) -> str:
-        """Return the warning of the task, on the first rank."""
+        """Return the warning of the task, on rank 0."""
         return "".join(task.warning(algorithm) for task in self._tasks)
 
     def texts(self) -> list[str]:
@@ -61,11 +61,11 @@ class FirstPlays(TaskSource):
     def gather(
         self, model: LanguageModel, iteration: int, attempt: int, greedy: bool = False, part: Part = WHOLE
     ) -> list[Trajectory]:
-        """Return the episodes that the first rank plays."""
+        """Return the episodes played by rank 0."""
         return self._sent(lambda: self.task.gather(model, iteration, attempt, greedy, part))
 
     def branch(self, model: LanguageModel, iteration: int, branches: Sequence[Branch], first: int) -> list[Trajectory]:
-        """Return the branched episodes that the first rank plays, one for each branch."""
+        """Return the branched episodes played by rank 0, one per branch."""
         return self._sent(lambda: self.task.branch(model, iteration, branches, first), branches)
 
     def _sent(self, play: Callable[[], list[Trajectory]], branches: Sequence[Branch] = ()) -> list[Trajectory]:
@@ -86,7 +86,7 @@ class FirstPlays(TaskSource):
         return self.ranks.on_first(lambda: self.task.curve_point(model))
 
     def evaluate(self, model: LanguageModel, name: str, temperature: float | None) -> Iterator[Evaluation]:
-        """Evaluate as the task does, on the first rank; the others get no results."""
+        """Evaluate on rank 0; other ranks get no results."""
         found: list[Evaluation] = []
         self.ranks.on_first(lambda: found.extend(self.task.evaluate(model, name, temperature)))
         yield from found
@@ -96,29 +96,29 @@ class FirstPlays(TaskSource):
         return self.ranks.on_first(lambda: dict(self.task.metrics()))
 
     def sampling_model(self, model: LanguageModel) -> LanguageModel:
-        """Return the model that samples, on the first rank."""
+        """Return the sampling model, on rank 0."""
         return self.task.sampling_model(model) if self._tasks else model
 
     def playing(self, folder: RunFolder, model: LanguageModel, iteration: int) -> AbstractContextManager[object]:
-        """Return the context of the task, on the first rank."""
+        """Return the context of the task, on rank 0."""
         return self.task.playing(folder, model, iteration) if self._tasks else nullcontext()
 
     def trained(self, model: LanguageModel, iteration: int) -> None:
-        """Tell the task, on the first rank."""
+        """Notify the task, on rank 0."""
         for task in self._tasks:
             task.trained(model, iteration)
 
     def save(self, folder: RunFolder) -> None:
-        """Save the task, on the first rank."""
+        """Save the task, on rank 0."""
         for task in self._tasks:
             task.save(folder)
 
     def resume(self, folder: RunFolder, model: LanguageModel, iteration: int) -> None:
-        """Restore the task, on the first rank."""
+        """Restore the task, on rank 0."""
         for task in self._tasks:
             task.resume(folder, model, iteration)
 
     def close(self) -> None:
-        """Close the task, on the first rank."""
+        """Close the task, on rank 0."""
         for task in self._tasks:
             task.close()

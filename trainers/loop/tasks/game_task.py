@@ -1,4 +1,4 @@
-"""A game between seats as a training task: self-play, past selves, players as opponents."""
+"""A multi-agent game as a training task, by self-play or against past policies and players."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ from turngym.wrappers.actions.action_format import action_format
 
 _TEXT_GAMES = 200
 _DEALS = 20
-"""Deals whose roles are looked at: a game may draw which of them take part."""
+"""Number of deals inspected for roles, because roles may vary between deals."""
 _TABLE_OPTIONS = ("retries", "invalid_penalty")
 
 
 def rules_of(config: TrainConfig) -> Game:
-    """Return the rules of the game of a run."""
+    """Return the rules of a run's game."""
     of_game = {key: value for key, value in config.env_options.items() if key not in _TABLE_OPTIONS}
     return make_game(config.env, **of_game)
 
 
 def require_roles(config: TrainConfig, algorithm: Algorithm[Any]) -> None:
-    """Raise unless every role that the settings of a method name is one of the games of a run.
+    """Raise unless every role named by a method's settings exists in the run's games.
 
     Raises:
         UnknownName: A game has no such role.
@@ -64,7 +64,7 @@ def require_roles(config: TrainConfig, algorithm: Algorithm[Any]) -> None:
 
 
 def _roles_of(game: Game) -> set[str]:
-    """Return the roles of some deals, or the names of seats where they have none."""
+    """Return the roles in some deals, or the names of seats without roles."""
     found = set()
     with closing_quietly(game):
         for seed in range(_DEALS):
@@ -74,7 +74,7 @@ def _roles_of(game: Game) -> set[str]:
 
 
 def require_player(name: str, game: Game) -> None:
-    """Raise unless an opponent can be made; one that is no player may be a misspelt past self.
+    """Raise unless an opponent exists; the message considers a misspelt ``past:N``.
 
     Raises:
         UnknownName: There is no such player.
@@ -89,18 +89,18 @@ def require_player(name: str, game: Game) -> None:
 
 
 class GameTask(TaskSource):
-    """A game between seats.
+    """A multi-agent game.
 
     Args:
-        config: Settings of the run; ``env`` is the game, ``env_options`` those of the game and of its tables.
-        joint_views: Whether turns record what all seats together know.
-        final_prompts: Whether truncated trajectories keep the prompt that would have come next.
-        situations: Whether turns record what an abstraction of the game keeps of them.
+        config: Settings of the run; ``env`` is the game, ``env_options`` has options of the game and its tables.
+        joint_views: Record the joint view of all seats in turns.
+        final_prompts: Keep the next prompt of truncated trajectories.
+        situations: Record the game's abstraction of each decision.
         ranks: The ranks that play the games of an iteration together.
 
     Raises:
-        UnknownName: There is no such game, or no player that the settings name.
-        ConfigError: An option is out of its range.
+        UnknownName: The game, or a player named in the settings, does not exist.
+        ConfigError: An option is out of range.
     """
 
     def __init__(
@@ -130,10 +130,10 @@ class GameTask(TaskSource):
         self.past = PastSelves(config.self_play.num_past, config.self_play.freeze_every)
         self.matchmaking = Matchmaking(config.self_play.matching, config.self_play.matching_decay)
         for name in self._player_names():
-            require_player(name, self.tables.rules)  # before anything is played
+            require_player(name, self.tables.rules)  # before the first game
 
     def close(self) -> None:
-        """Release what the games hold."""
+        """Release resources of the games."""
         self.tables.close()
 
     def _player_names(self) -> list[str]:
@@ -149,15 +149,15 @@ class GameTask(TaskSource):
 
     @property
     def has_comparable_rewards(self) -> bool:
-        """True if the opponents stay the same: against itself a better learner wins no more than a worse one."""
+        """True if the opponents never change; in self-play a better learner does not win more."""
         return self.config.self_play.has_fixed_opponents
 
     def warning(self, algorithm: Algorithm[Any]) -> str:
-        """Warn about methods that compare the episodes of a group if those have different seats.
+        """Warn if a method compares episodes of a group that have different seats.
 
-        A group is one deal. Where the learner plays both sides of it, its winners are compared with its losers, and the
-        luck of a seat, such as its cards or the first move, is credited as if it were skill. Against an opponent a
-        group has the learner on one side alone.
+        A group is one deal. If the learner plays both sides, its winning seats are compared with its losing ones, and
+        the luck of a seat (its cards, the first move) is credited as skill. Against an opponent, the learner has one
+        side per group.
         """
         mixes_seats = "self" in self.config.self_play.opponents and len(self.tables.sides) > 1
         if not mixes_seats or Need.GROUPS not in algorithm.needs or algorithm.compares_same_seat:
@@ -171,7 +171,7 @@ class GameTask(TaskSource):
     # Warm-up.
 
     def _games_of(self, agent: Agent, count: int, purpose: str) -> list[Trajectory]:
-        """Let one agent play all seats of some games."""
+        """Play some games with one agent in all seats."""
         specs = [GameSpec(i, stream_seed(purpose, self.config.seed, i) % 2**31, i) for i in range(count)]
         played = self.tables.play(specs, {LEARNER: agent})
         require_turns(played)
@@ -181,7 +181,7 @@ class GameTask(TaskSource):
         return PlayerAgent(self.tables.vector.tables, self.config.self_play.demonstrator, self.config.seed)
 
     def texts(self) -> list[str]:
-        """Return the rules, what seats read, and what is to be written, in games of the demonstrator."""
+        """Return rules, observations and answers of the demonstrator's games."""
         rules = self.tables.rules
         write = action_format(self.config.rollout.format, rules.finds_action).write
         texts = list(dict.fromkeys(rules.instructions(seat) for seat in rules.everyone))
@@ -192,14 +192,14 @@ class GameTask(TaskSource):
         return texts
 
     def demonstrations(self, model: LanguageModel, count: int) -> list[Trajectory]:
-        """Return the seats of ``count`` games in which the demonstrator plays all of them."""
+        """Return the trajectories of ``count`` games with the demonstrator in all seats."""
         student = policy_agent(self.config, model)
         return self._games_of(DemonstrationAgent(student, self._demonstrator()), count, "demonstration")
 
     # Training.
 
     def specs(self, iteration: int, attempt: int = 0) -> list[GameSpec]:
-        """Return the games of one iteration: ``groups`` fresh deals, each with an opponent and a side.
+        """Return the games of one iteration: ``groups`` new deals, each with an opponent and a side.
 
         Every deal is played ``group_size`` times. The sides alternate, so that each is trained equally often.
         """
@@ -239,13 +239,13 @@ class GameTask(TaskSource):
         return LEARNER if name == "self" else name
 
     def agent(self, model: LanguageModel, iteration: int, temperature: float | None = None) -> Agent:
-        """Return the agent that plays with a policy; the temperature is that of training unless given."""
+        """Return the agent that plays with a policy; the default temperature is that of training."""
         return policy_agent(self.config, model, iteration, temperature)
 
     def gather(
         self, model: LanguageModel, iteration: int, attempt: int, greedy: bool = False, part: Part = WHOLE
     ) -> list[Trajectory]:
-        """Return the trajectories of the learner's seats in an iteration; the first game of each group if greedy."""
+        """Return the trajectories of the learner's seats; with ``greedy``, only of each group's first game."""
         self.past.notice(model, iteration)
         self.matchmaking.begin(iteration, self._others())
         specs = part.of(self.specs(iteration, attempt))[:: self.config.rollout.group_size if greedy else 1]
@@ -261,7 +261,7 @@ class GameTask(TaskSource):
         return played
 
     def _results(self, specs: Sequence[GameSpec], played: Sequence[Trajectory]) -> list[Result]:
-        """Return the results of the games against others; those that broke or did not end have none."""
+        """Return the results of games against opponents, without faulted and unfinished ones."""
         by_number = {spec.number: spec for spec in specs if spec.opponent != LEARNER}
         found: dict[int, Result] = {}
         for trajectory in played:
@@ -272,7 +272,7 @@ class GameTask(TaskSource):
         return list(found.values())
 
     def metrics(self) -> dict[str, float]:
-        """Return how many seats of opponents forfeited for want of room, and what became of the tokens of prompts."""
+        """Return metrics of opponents' forfeits because of prompts that did not fit, and of prompt tokens."""
         found, self.tables.cut_opponents = self.tables.cut_opponents, 0
         summed = self.ranks.sum_numbers({"rollout/context_opponents": float(found), **self._cache.metrics()})
         return {**summed, **self._matching_metrics()}
@@ -285,14 +285,14 @@ class GameTask(TaskSource):
         return self.matchmaking.metrics({name: ages.get(name, name) for name in self._others()}, self.tables.sides)
 
     def save(self, folder: RunFolder) -> None:
-        """Write the past selves that a checkpoint needs, and the results against opponents."""
+        """Write the checkpoint's past policies and the results against opponents."""
         kept = [int(path.name) for path in all_checkpoints(folder.checkpoints)]
         self.past.save(folder.path / "past", min(kept, default=0))
         if kept and self.config.self_play.is_prioritised:
             self.matchmaking.save(folder.path / "opponents", kept)
 
     def resume(self, folder: RunFolder, model: LanguageModel, iteration: int) -> None:
-        """Restore the past selves, and the results against opponents."""
+        """Restore past policies and results against opponents."""
         self.past.load(folder.path / "past", model, iteration)
         if self.config.self_play.is_prioritised:
             self.matchmaking.load(folder.path / "opponents", iteration)
@@ -300,7 +300,7 @@ class GameTask(TaskSource):
     # Evaluation.
 
     def _against(self, opponent: str, agent: ModelAgent, count: int, purpose: str) -> dict[str, list[Trajectory]]:
-        """Return side -> games against a player, each seed once with every side; the first seat represents its side."""
+        """Return games against a player by side: each seed once per side, represented by its first seat."""
         sides = ("all",) if opponent == "self" else self.tables.sides
         name = LEARNER if opponent == "self" else opponent
         specs = [
@@ -317,7 +317,7 @@ class GameTask(TaskSource):
         return found
 
     def curve_point(self, model: LanguageModel) -> dict[str, float]:
-        """Return the share of games won against every evaluation opponent; the first one is the headline."""
+        """Return the share of games won against every evaluation opponent; the first is the main metric."""
         metrics: dict[str, float] = {}
         for opponent in self.config.self_play.evaluation_opponents:
             agent = policy_agent(self.config, model, CURVE_SAMPLING)
@@ -332,7 +332,7 @@ class GameTask(TaskSource):
         return summarise(self.config.env, trajectories)
 
     def evaluate(self, model: LanguageModel, name: str, temperature: float | None) -> Iterator[Evaluation]:
-        """Evaluate against every opponent, all sides together and each apart; the first one is not in the names."""
+        """Evaluate against every opponent, over all sides and per side; names omit the first opponent."""
         for index, opponent in enumerate(self.config.self_play.evaluation_opponents):
             agent: Any = policy_agent(self.config, model, FINAL_SAMPLING, temperature)
             games = self._against(opponent, agent, self.config.evaluation.episodes, "final")

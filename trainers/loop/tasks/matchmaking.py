@@ -1,12 +1,12 @@
-"""Prioritised fictitious self-play: opponents are drawn by how the learner does against them.
+"""Prioritised fictitious self-play: opponents are drawn by the learner's win rate against them.
 
-The weights are those of AlphaStar's league (Vinyals et al. 2019, Nature 575, and its pseudocode), with ``p`` the share
-of games that the learner wins: ``1 - p`` (linear), ``(1 - p)^2`` (squared), ``p (1 - p)`` (variance: opponents of equal
-strength), ``min(1/2, 1 - p)`` (linear_capped). Shares are kept for each opponent and each side that the learner plays,
-as sides do not have equal chances. Earlier games fade, since the learner changes.
+The weights are those of AlphaStar's league (Vinyals et al. 2019, Nature 575, and its pseudocode), with the learner's
+win rate ``p``: ``1 - p`` (linear), ``(1 - p)^2`` (squared), ``p (1 - p)`` (variance: opponents of equal strength),
+``min(1/2, 1 - p)`` (linear_capped). Win rates are per opponent and side, because sides do not have equal chances.
+Earlier games decay, because the learner changes.
 
-One thing differs: a share is smoothed with one won and one lost game. So an opponent that was never met has
-1/2, and one that was always beaten is still drawn now and then.
+Unlike there, win rates are smoothed with one won and one lost game: a new opponent has 1/2, and one that always lost is
+still drawn occasionally.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _WEIGHTS: Mapping[str, Callable[[float], float]] = {
 
 
 def probabilities(shares: Sequence[float], matching: Matching) -> list[float]:
-    """Return the probability with which each opponent is drawn; all equal where no weight is above 0.
+    """Return the probability of each opponent; equal if no weight is above 0.
 
     >>> probabilities([0.5, 0.75, 0.75], "linear")
     [0.5, 0.25, 0.25]
 
     Args:
-        shares: The learner's share of won games against each.
+        shares: The learner's win rate against each.
         matching: Name of the weight.
     """
     weights = [_WEIGHTS[matching](share) for share in shares]
@@ -56,7 +56,7 @@ class Result(NamedTuple):
     Args:
         opponent: Name of the opponent.
         side: Side that the learner played.
-        won: Whether the learner won; a draw is not won.
+        won: True if the learner won; False for a draw.
     """
 
     opponent: str
@@ -65,23 +65,23 @@ class Result(NamedTuple):
 
 
 class Matchmaking:
-    """Keeps the learner's results against each opponent, and draws opponents by them.
+    """Records the learner's results against each opponent, and draws opponents by them.
 
-    The results of an iteration count from the next one on, so that all its games are drawn from the same shares.
+    Results count from the next iteration on, so all draws of an iteration use the same win rates.
 
     Args:
         matching: Name of the weight.
-        decay: Weight of an opponent's earlier games when another one has been played.
+        decay: Factor of the weight of an opponent's earlier games with each new game.
     """
 
     def __init__(self, matching: Matching, decay: float) -> None:
         self.matching, self.decay = matching, decay
         self._records: dict[tuple[str, str], tuple[float, float]] = {}
-        """Opponent and side -> games and those won, faded."""
+        """Opponent and side -> decayed numbers of games and of won games."""
         self._pending: tuple[int, list[Result]] = (0, [])
 
     def begin(self, iteration: int, opponents: Iterable[str]) -> None:
-        """Count the results of earlier iterations, and forget opponents that are no longer there."""
+        """Count the results of earlier iterations, and drop opponents that no longer exist."""
         self._records = self._counted(iteration)
         if self._pending[0] < iteration:
             self._pending = (iteration, [])
@@ -93,7 +93,7 @@ class Matchmaking:
         self._pending = (iteration, [*self._pending[1], *results])
 
     def _counted(self, iteration: int) -> dict[tuple[str, str], tuple[float, float]]:
-        """Return the records with the results of the iterations before one."""
+        """Return the records, including results of all iterations before the given one."""
         records = dict(self._records)
         since, results = self._pending
         for result in results if since < iteration else ():
@@ -102,7 +102,7 @@ class Matchmaking:
         return records
 
     def share(self, opponent: str, side: str) -> float:
-        """Return the learner's share of won games against an opponent from a side."""
+        """Return the learner's win rate against an opponent from a side."""
         games, won = self._records.get((opponent, side), (0.0, 0.0))
         return (won + 1) / (games + 2)
 
@@ -115,10 +115,10 @@ class Matchmaking:
         return opponents[int(generator.choice(len(opponents), p=self.chances(opponents, side)))]
 
     def metrics(self, opponents: Mapping[str, str], sides: Iterable[str]) -> dict[str, float]:
-        """Return shares and probabilities.
+        """Return win rates and probabilities.
 
         Args:
-            opponents: Opponent -> what metrics call it.
+            opponents: Opponent -> name in metrics.
             sides: The sides of the game.
         """
         found: dict[str, float] = {}
@@ -129,7 +129,7 @@ class Matchmaking:
         return found
 
     def save(self, folder: Path, kept: Sequence[int]) -> None:
-        """Write the records of the newest checkpoint, and remove those of checkpoints that are gone.
+        """Write the records of the newest checkpoint, and delete those of deleted checkpoints.
 
         Args:
             folder: Folder of records.
@@ -146,7 +146,7 @@ class Matchmaking:
                 path.unlink()
 
     def load(self, folder: Path, iteration: int) -> None:
-        """Restore the records of a checkpoint, or of the one before if a kill came between it and its records.
+        """Restore the records of a checkpoint, or of the previous one if a kill prevented their writing.
 
         Raises:
             CheckpointError: They are damaged.
@@ -170,7 +170,7 @@ class Matchmaking:
 
 
 def _checked(games: float, won: float) -> tuple[float, float]:
-    """Return a record; raises ValueError if it is not possible."""
+    """Return a validated record; raise ValueError if it is impossible."""
     if not 0 <= won <= games < math.inf:
         raise ValueError(f"{won} of {games} games won")
     return games, won

@@ -1,4 +1,4 @@
-"""Several environments or games in one run: each group is of one of them, drawn by weight."""
+"""Several environments or games in one run: each group's environment is drawn by weight."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def drawn(weights: Sequence[float], groups: int, *key: int | str) -> list[int]:
 
 
 def demonstrations_of(weights: Sequence[float], count: int) -> list[int]:
-    """Return how many demonstrations each environment gives: those with a weight at least one, if there are enough.
+    """Return each environment's number of demonstrations: at least one with a weight above 0, if there are enough.
 
     >>> demonstrations_of([2, 1, 1], 10), demonstrations_of([98, 1, 1], 10), demonstrations_of([1, 0], 3)
     ([5, 3, 2], [8, 1, 1], [3, 0])
@@ -62,11 +62,11 @@ def demonstrations_of(weights: Sequence[float], count: int) -> list[int]:
 
 
 class MixtureTask(TaskSource):
-    """Gathers the groups of an iteration from several tasks; group and seed of an episode are as in a run on one.
+    """Task of several environments; an episode's group and seed are those of a run on its environment alone.
 
     Args:
         config: Settings of the run.
-        make: Makes the task of one environment.
+        make: Creates the task of one environment.
         ranks: The ranks that play the episodes of an iteration together.
     """
 
@@ -75,7 +75,7 @@ class MixtureTask(TaskSource):
         self.members = config.members
         self.weights = [member.weight for member in self.members]
         self.tasks: list[TaskSource] = []
-        with ExitStack() as stack:  # closes those that were made if one of them cannot be
+        with ExitStack() as stack:  # closes the created ones if another fails
             for member in self.members:
                 self.tasks.append(make(self._slotted(member, ranks)))
                 stack.callback(self.tasks[-1].close)
@@ -107,7 +107,7 @@ class MixtureTask(TaskSource):
         return [text for task in self.tasks for text in task.texts()]
 
     def demonstrations(self, model: LanguageModel, count: int) -> list[Trajectory]:
-        """Return demonstrations of each, their numbers by weight."""
+        """Return demonstrations of each environment, in numbers by weight."""
         counts = demonstrations_of(self.weights, count)
         pairs = zip(self.tasks, counts, strict=True)
         return [each for task, share in pairs if share for each in task.demonstrations(model, share)]
@@ -131,7 +131,7 @@ class MixtureTask(TaskSource):
         return drawn(self.weights, self.config.rollout.groups, self.config.seed, iteration, attempt)
 
     def _numbered(self, index: int, played: Sequence[Trajectory]) -> list[Trajectory]:
-        """Return episodes with numbers that no other environment has: games count seats, and others do not."""
+        """Return episodes with numbers that are unique over environments: games number seats, others episodes."""
         for trajectory in played:
             number = trajectory.spec.episode * len(self.tasks) + index
             trajectory.spec = replace(trajectory.spec, episode=number)
@@ -155,7 +155,7 @@ class MixtureTask(TaskSource):
         return [found[place] for place in range(len(branches))]
 
     def metrics(self) -> Mapping[str, float]:
-        """Return the metrics of all, added up where several have the same: they are counts."""
+        """Return the metrics of all, which are counts and therefore summed."""
         found: dict[str, list[float]] = {}
         for task in self.tasks:
             for name, value in task.metrics().items():
@@ -180,7 +180,7 @@ class MixtureTask(TaskSource):
         return found
 
     def evaluate(self, model: LanguageModel, name: str, temperature: float | None) -> Iterator[Evaluation]:
-        """Evaluate on all, first together, where every episode counts once, then each."""
+        """Evaluate on all environments: first over all episodes, then on each."""
         found = [
             list(task.evaluate(model, f"{name}-on-{member.label}", temperature))
             for member, task in zip(self.members, self.tasks, strict=True)
@@ -230,10 +230,10 @@ class MixtureTask(TaskSource):
 
 
 def require_mixable(config: TrainConfig) -> None:
-    """Raise for settings that are for one environment only.
+    """Raise for settings that only support one environment.
 
     Raises:
-        ConfigError: There is one.
+        ConfigError: A setting is incompatible.
     """
     if config.rollout.is_journaled:
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""A task whose episodes are rewarded by a reward model."""
+"""A task with the rewards of a reward model."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _FOLDER = "reward_model"
 
 
 class RewardedTask(WrappedTask[TaskSource]):
-    """Wraps a task, and replaces the rewards of gathered episodes by those of a model.
+    """Wrapper of a task that replaces the rewards of training episodes by a model's.
 
-    Demonstrations and evaluations are those of the task. A trainable model without a ``path`` is fitted to the
-    episodes of the last iterations, with the environment's rewards; until then, rewards are not changed.
+    Demonstrations and evaluations do not change. A trainable model without a ``path`` is fitted to the episodes of the
+    last iterations, with the environment's rewards; until then, rewards do not change.
 
     Args:
         task: The task.
-        model: Rewards its episodes.
+        model: The reward model.
         seed: Seed of the run, for fits.
     """
 
@@ -45,7 +45,7 @@ class RewardedTask(WrappedTask[TaskSource]):
         self._metrics: dict[str, float] = {}
         self._iteration = -1
         self._given: list[tuple[Trajectory, Trajectory]] = []
-        """Each episode of the iteration as it was played and as it was rewarded, for models that compare groups."""
+        """Original and rewarded episodes of the iteration, for models that compare groups."""
 
     @property
     def _fits(self) -> FittedReward[Any] | None:
@@ -71,7 +71,7 @@ class RewardedTask(WrappedTask[TaskSource]):
         return self._rewarded(iteration, self.task.branch(model, iteration, branches, first))
 
     def _rewarded(self, iteration: int, played: Sequence[Trajectory]) -> list[Trajectory]:
-        """Return episodes with the model's rewards; if it compares groups, earlier ones are rewarded again.
+        """Return episodes with the model's rewards; a model that compares groups rewards earlier ones again.
 
         Episodes that an algorithm plays later join their groups: the rewards of earlier episodes are updated in place,
         so that the whole iteration is rewarded consistently.
@@ -106,7 +106,7 @@ class RewardedTask(WrappedTask[TaskSource]):
             self.recent.popleft()
 
     def _refit(self, iteration: int) -> None:
-        """Fit the model if it is due; without a solved episode there may be nothing to fit."""
+        """Fit the model if due and if the episodes suffice, such as at least one solved."""
         model = self._fits
         if model is None or not self.recent or (model.is_ready and iteration % model.config.refit_every):
             return
@@ -163,7 +163,7 @@ def _read(path: Path) -> list[Trajectory]:
 
 
 def _compared(model: RewardModel[Any], played: Sequence[Trajectory], found: Sequence[Trajectory]) -> dict[str, float]:
-    """Return the environment's and the shaped mean return, and how well the model's part ranks episodes."""
+    """Return the mean return of environment and model, and the ranking quality of the model's part."""
     pairs = [(one, two) for one, two in zip(played, found, strict=True) if one.turns and not one.fault]
     if not pairs:
         return {}

@@ -1,4 +1,4 @@
-"""Episodes of an iteration that several ranks play: each plays whole groups, and all ranks get all of them."""
+"""Rollouts over several ranks: each plays whole groups, and all ranks receive all episodes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from turngym.trainers.engine.ranks import Ranks, shared_out
 
 
 class HasGroup(Protocol):
-    """A specification of an episode or a game."""
+    """Specification of an episode or game."""
 
     @property
     def group(self) -> int:
-        """Episodes with the same group are compared with one another."""
+        """Group, whose episodes are compared with each other."""
         ...
 
 
@@ -24,7 +24,7 @@ SpecT = TypeVar("SpecT", bound=HasGroup)
 
 
 def own_specs(specs: Sequence[SpecT], ranks: Ranks) -> list[SpecT]:
-    """Return the specifications of a rank's groups; no group is divided."""
+    """Return the specifications of a rank's groups; groups are not split."""
     sizes = Counter(spec.group for spec in specs)
     groups = list(sizes)
     mine = {groups[index] for index in shared_out([sizes[group] for group in groups], ranks.size)[ranks.rank]}
@@ -37,13 +37,13 @@ def played_by_all(
     play: Callable[[Sequence[SpecT]], list[Trajectory]],
     branches: Sequence[tuple[int, Branch]] = (),
 ) -> list[Trajectory]:
-    """Return the trajectories of all specifications, on every rank, ordered by their numbers.
+    """Return the trajectories of all specifications, on every rank, ordered by number.
 
     Args:
         ranks: The ranks, each of which plays its share.
         specs: Episodes to play, the same on every rank.
-        play: Plays some of them.
-        branches: Number of an episode -> where in another episode it starts.
+        play: Plays the rank's episodes.
+        branches: Episode number -> branching point in another episode.
     """
     if ranks.size == 1:
         return play(specs)
@@ -58,7 +58,7 @@ def played_by_all(
 
 
 def slots_of(groups: int, group_size: int, ranks: Ranks) -> int:
-    """Return how many episodes a rank plays at most, if groups are shared out evenly.
+    """Return the maximum number of episodes per rank if groups are distributed evenly.
 
     >>> from turngym.trainers.engine.ranks import SINGLE
     >>> slots_of(3, 4, SINGLE)

@@ -1,4 +1,4 @@
-"""Groups that start from states in the middle of recorded episodes."""
+"""Groups that start from recorded states, in the middle of episodes."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from turngym.trainers.settings.config import TrainConfig
 Play: TypeAlias = Callable[[Agent, Sequence[EpisodeSpec]], list[Trajectory]]
 _FILE = "starts.json"
 _LONGEST = 300
-"""Characters of a message that a recording fills."""
+"""Maximum length of recorded text in messages, in characters."""
 
 
 class Starts:
     """Recorded states that the groups of a run start from, one for each group.
 
-    The state follows from the seed that the group would be reset with, so a resumed run draws the same ones.
+    A group's state is derived from its reset seed, so a resumed run draws the same states.
 
     Args:
         config: Settings of the run.
 
     Raises:
-        ConfigError: There are no such states, or they are of another environment or split.
+        ConfigError: The states do not exist, or belong to another environment or split.
     """
 
     def __init__(self, config: TrainConfig) -> None:
@@ -44,12 +44,12 @@ class Starts:
         self._episodes = self._turns = 0
 
     def play(self, agent: Agent, specs: Sequence[EpisodeSpec], play: Play) -> list[Trajectory]:
-        """Play episodes from the states of their groups; their trajectories have the turns after the state only.
+        """Play episodes from the states of their groups; the trajectories contain only turns after the state.
 
         Args:
-            agent: Plays them, after following the recorded turns.
-            specs: The episodes; those that branch off from others start there.
-            play: Plays whole episodes.
+            agent: Agent, which follows the recorded turns first.
+            specs: The episodes; branched ones start at their branching point.
+            play: Plays episodes from their start.
 
         Raises:
             TurngymError: A replay differs from its recording.
@@ -74,14 +74,14 @@ class Starts:
         return found
 
     def save(self, folder: RunFolder) -> None:
-        """Write down which states these are."""
+        """Write a description of the states."""
         write_json(folder.path / _FILE, {**_kept(folder), self.env: self._about()})
 
     def resume(self, folder: RunFolder) -> None:
-        """Raise if the recordings have changed since the run began.
+        """Raise if the recordings have changed since the start of the run.
 
         Raises:
-            ConfigError: They have.
+            ConfigError: The recordings have changed.
         """
         if _kept(folder).get(self.env, self._about()) != self._about():
             raise ConfigError(
@@ -94,7 +94,7 @@ class Starts:
 
 
 def _kept(folder: RunFolder) -> dict[str, Any]:
-    """Return what is written down, by environment: several of a mixture may start from states."""
+    """Return the description of the states, by environment."""
     file = folder.path / _FILE
     try:
         found = json.loads(file.read_text("utf8")) if file.exists() else {}
@@ -122,16 +122,16 @@ def _states_of(config: TrainConfig) -> tuple[State, ...]:
 
 
 def require_recorded_for(name: object, environment: Mapping[str, Any], config: TrainConfig, use: str) -> None:
-    """Raise unless episodes are of a run's own environment and of the split ``train``.
+    """Raise unless recorded episodes belong to the run's environment and the split ``train``.
 
     Args:
         name: Name of the recording.
-        environment: Description of the environment, as ``config.json`` of an evaluation has it.
+        environment: Description of the environment in an evaluation's ``config.json``.
         config: Settings of the run.
-        use: Use of the episodes, such as ``"training on"``.
+        use: Use of the episodes for messages, such as ``"training on"``.
 
     Raises:
-        ConfigError: They are of another environment, options or wrappers, or of a split of evaluations.
+        ConfigError: Environment, options or wrappers differ, or the split is not ``train``.
     """
     options, wrappers = environment.get("options"), environment.get("wrappers")
     theirs = dict(options) if isinstance(options, Mapping) else {}
@@ -151,7 +151,7 @@ def require_recorded_for(name: object, environment: Mapping[str, Any], config: T
 
 
 def _way_out(option: str, recorded: object) -> str:
-    """Return the option of the command that gives a run what a recording had."""
+    """Return the command-line option that sets a recording's value."""
     if isinstance(recorded, Mapping) and recorded:
         pairs = [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in recorded.items()]
         return f"pass --env-options {shlex.join(pairs)}"[:_LONGEST]
@@ -161,10 +161,10 @@ def _way_out(option: str, recorded: object) -> str:
 
 
 def require_startable(config: TrainConfig, needs: frozenset[Need]) -> None:
-    """Raise for settings that recorded states do not go together with.
+    """Raise for settings that are incompatible with recorded states.
 
     Raises:
-        ConfigError: There is one.
+        ConfigError: A setting is incompatible.
     """
     settings = config.rollout
     reasons = {

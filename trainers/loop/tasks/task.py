@@ -1,7 +1,7 @@
 """The task interface: texts, demonstrations, trajectories and evaluations of a run.
 
-The loop, the learner and the job use a :class:`TaskSource` and no vectors or tables, so environments with one agent and
-games between seats share all of them.
+Loop, learner and job use a :class:`TaskSource` instead of vectors or tables, so they support single-agent environments
+and multi-agent games alike.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.settings.config import TrainConfig
 
 CURVE_SAMPLING, FINAL_SAMPLING = -2, -1
-"""Iterations in the keys of the sampling streams of evaluations; training uses 0 and more."""
+"""Iteration numbers in the sampling keys of evaluations; training uses 0 and above."""
 EVALUATION_SLOTS = 256
 _CURVE_SEED, _FINAL_SEED = 1, 0
 _FIRST_BRANCH = 2**40
-"""Number of an iteration's first branched episode; fresh ones count from 0."""
+"""Number of an iteration's first branched episode; other episodes count from 0."""
 
 
 class Evaluation(NamedTuple):
-    """An evaluation, the name that it is kept under, and its trajectories."""
+    """An evaluation with its name and trajectories."""
 
     name: str
     result: EvaluationResult
@@ -59,16 +59,16 @@ class TaskSource(ABC):
 
     @property
     def has_comparable_rewards(self) -> bool:
-        """True if equal rewards in two iterations mean equally good play; not so if opponents change meanwhile."""
+        """True if rewards of different iterations are comparable; not with changing opponents."""
         return True
 
     def warning(self, algorithm: Algorithm[Any]) -> str:
-        """Return a warning about training on it with an algorithm; empty if there is none."""
+        """Return a warning about training on it with an algorithm; empty for none."""
         return ""
 
     @abstractmethod
     def texts(self) -> list[str]:
-        """Return texts that occur in it, for a tokenizer."""
+        """Return texts of the task, to train a tokenizer."""
 
     @abstractmethod
     def demonstrations(self, model: LanguageModel, count: int) -> list[Trajectory]:
@@ -78,7 +78,7 @@ class TaskSource(ABC):
     def gather(
         self, model: LanguageModel, iteration: int, attempt: int, greedy: bool = False, part: Part = WHOLE
     ) -> list[Trajectory]:
-        """Return the trajectories of an iteration, fresh ones for every attempt.
+        """Return new trajectories of an iteration.
 
         Args:
             model: The policy.
@@ -89,16 +89,16 @@ class TaskSource(ABC):
         """
 
     def branch(self, model: LanguageModel, iteration: int, branches: Sequence[Branch], first: int) -> list[Trajectory]:
-        """Branch off from turns of gathered episodes, one new episode for each, in that order.
+        """Branch from turns of earlier episodes; return one new episode per branch, in order.
 
         Args:
             model: The policy.
             iteration: Number of the iteration.
-            branches: Initial position.
+            branches: The branching points.
             first: Number of earlier branched episodes of the iteration.
 
         Raises:
-            ConfigError: It cannot start in the middle of an episode.
+            ConfigError: The task does not support branching.
         """
         raise ConfigError(
             f"{type(self).__name__} cannot continue from the middle of an episode. Take a method without snapshots, "
@@ -107,18 +107,18 @@ class TaskSource(ABC):
 
     @abstractmethod
     def curve_point(self, model: LanguageModel) -> dict[str, float]:
-        """Return metrics of a policy for the learning curve; ``eval/success`` is one of them. Called on every rank."""
+        """Return metrics of a policy for the learning curve, including ``eval/success``. Called on every rank."""
 
     @abstractmethod
     def evaluate(self, model: LanguageModel, name: str, temperature: float | None) -> Iterator[Evaluation]:
-        """Evaluate a policy; the first evaluation is called ``name``.
+        """Evaluate a policy; the first evaluation has the name ``name``.
 
-        It is called on every rank, and the first one's results count.
+        Called on every rank; the results of rank 0 count.
 
         Args:
             model: The policy.
             name: Name of the evaluation.
-            temperature: Sampling temperature, None for that of training.
+            temperature: Sampling temperature; None for that of training.
         """
 
     # Optional parts.
@@ -128,49 +128,49 @@ class TaskSource(ABC):
         return {}
 
     def sampling_model(self, model: LanguageModel) -> LanguageModel:
-        """Return the model that samples while a policy is being trained: itself, or a copy that follows it."""
+        """Return the sampling model of a trained policy: the policy itself, or a copy that is synced."""
         return model
 
     def playing(self, folder: RunFolder, model: LanguageModel, iteration: int) -> AbstractContextManager[object]:
-        """Return the context in which a run gathers from an iteration on."""
+        """Return the context of the rollouts from an iteration on."""
         return nullcontext()
 
     def trained(self, model: LanguageModel, iteration: int) -> None:  # noqa: B027
-        """Called when an iteration's update is over, with the new weights."""
+        """Called after an iteration's updates, with the new weights."""
 
     def state(self, iteration: int) -> dict[str, Any]:
-        """Return what a checkpoint holds of it, as JSON has it.
+        """Return the state for a checkpoint, as JSON-compatible data.
 
         Args:
-            iteration: Number of the next iteration; what belongs to it is left out.
+            iteration: Number of the next iteration, whose data is excluded.
         """
         return {}
 
     def restore(self, state: Mapping[str, Any], iteration: int) -> None:  # noqa: B027
-        """Restore what the checkpoint of an iteration holds of it.
+        """Restore the state from a checkpoint.
 
         Raises:
-            CheckpointError: It is damaged.
+            CheckpointError: The state is damaged.
         """
 
     def save(self, folder: RunFolder) -> None:  # noqa: B027
         """Write additional files for the latest checkpoint."""
 
     def resume(self, folder: RunFolder, model: LanguageModel, iteration: int) -> None:  # noqa: B027
-        """Restore them for the checkpoint of an iteration."""
+        """Restore the additional files for the checkpoint of an iteration."""
 
     def close(self) -> None:  # noqa: B027
         """Release resources."""
 
 
 class EnvTask(TaskSource):
-    """An environment with one agent: training instances from its train split, evaluations from dev and test.
+    """Single-agent environment: training on the train split, evaluations on dev and test.
 
     Args:
         config: Settings of the run.
-        snapshots: Whether turns keep the environment's state, so that episodes can branch off.
-        entropies: Whether turns keep the entropies of their tokens' distributions.
-        final_prompts: Whether truncated episodes keep the prompt that would have come next.
+        snapshots: Keep the environment's state in turns, for branching.
+        entropies: Keep the entropies of the tokens' distributions in turns.
+        final_prompts: Keep the next prompt of truncated episodes.
         ranks: The ranks that play the episodes of an iteration together.
     """
 
@@ -194,7 +194,7 @@ class EnvTask(TaskSource):
 
     @property
     def has_expert(self) -> bool:
-        """The environment's solver."""
+        """True if the environment has a solver."""
         return True
 
     def texts(self) -> list[str]:
@@ -210,13 +210,13 @@ class EnvTask(TaskSource):
     def gather(
         self, model: LanguageModel, iteration: int, attempt: int, greedy: bool = False, part: Part = WHOLE
     ) -> list[Trajectory]:
-        """Return the episodes of an iteration; of each group only the first one if they are greedy."""
+        """Return the episodes of an iteration; with ``greedy``, only the first of each group."""
         specs = part.of(iteration_specs(self.config, iteration, attempt))
         specs = specs[:: self.config.rollout.group_size if greedy else 1]
         return self.play_noted(self.agent(model, iteration, 0.0 if greedy else None), specs)
 
     def branch(self, model: LanguageModel, iteration: int, branches: Sequence[Branch], first: int) -> list[Trajectory]:
-        """Branch off from turns of gathered episodes, with new samples in the same group."""
+        """Branch from turns of earlier episodes, with new samples in the same group."""
         specs = []
         for number, branch in enumerate(branches, _FIRST_BRANCH + first):
             origin = branch.trajectory.spec
@@ -224,14 +224,14 @@ class EnvTask(TaskSource):
         return self.play_noted(self.agent(model, iteration), specs)
 
     def play_noted(self, agent: ModelAgent, specs: Sequence[EpisodeSpec]) -> list[Trajectory]:
-        """Play episodes for training, and count what the sampler computed for them."""
+        """Play training episodes, and count the sampler's prompt tokens."""
         branches = [(spec.episode, spec.branch) for spec in specs if spec.branch is not None]
         played = played_by_all(self.ranks, specs, lambda own: self.play(agent, own), branches)
         self.cache.note(agent)
         return played
 
     def agent(self, model: LanguageModel, iteration: int, temperature: float | None = None) -> ModelAgent:
-        """Return the agent that plays for training."""
+        """Return the agent for training episodes."""
         agent = policy_agent(self.config, model, iteration, temperature)
         agent.sampling = replace(agent.sampling, entropies=self.entropies)
         return agent
@@ -242,9 +242,9 @@ class EnvTask(TaskSource):
         """Play episodes for training.
 
         Args:
-            agent: Plays them.
+            agent: The agent.
             specs: The episodes.
-            on_episode: Called with each as soon as it ends.
+            on_episode: Called with each trajectory as soon as its episode ends.
         """
         play = partial(
             rollout,
@@ -263,7 +263,7 @@ class EnvTask(TaskSource):
             ) from error
 
     def metrics(self) -> dict[str, float]:
-        """Return what became of the tokens of prompts, and how many episodes continue recorded ones."""
+        """Return metrics of prompt tokens, and of episodes that continue recorded ones."""
         return self.ranks.sum_numbers(self.cache.metrics() | (self.starts.metrics() if self.starts else {}))
 
     def curve_point(self, model: LanguageModel) -> dict[str, float]:
@@ -290,13 +290,13 @@ class EnvTask(TaskSource):
         return self.ranks.on_first(find)
 
     def _evaluated(self, name: str, agent: ModelAgent, split: str, seeds: Sequence[int]) -> Evaluation:
-        """Evaluate on instances of a split; every rank plays its share of them and returns the result of all."""
+        """Evaluate on instances of a split; every rank plays its share and returns the overall result."""
         specs = [EpisodeSpec(number, seed, number) for number, seed in enumerate(seeds)]
         found = played_by_all(self.ranks, specs, lambda own: self._play_held_out(agent, split, own) if own else [])
         return Evaluation(name, summarise(self.config.env, found), found)
 
     def _play_held_out(self, agent: ModelAgent, split: str, specs: Sequence[EpisodeSpec]) -> list[Trajectory]:
-        """Play episodes of a split in their own vector."""
+        """Play episodes of a split in a separate vector."""
         settings = self.config.rollout
         slots = min(settings.num_envs or EVALUATION_SLOTS, len(specs))
         with open_vector(
@@ -305,12 +305,12 @@ class EnvTask(TaskSource):
             return play_all(vector, agent, specs)
 
     def save(self, folder: RunFolder) -> None:
-        """Write down which recorded states groups start from."""
+        """Write a description of the recorded states of groups."""
         if self.starts:
             self.starts.save(folder)
 
     def resume(self, folder: RunFolder, model: LanguageModel, iteration: int) -> None:
-        """Check that they are the same."""
+        """Check that the recorded states have not changed."""
         if self.starts:
             self.starts.resume(folder)
 

@@ -1,4 +1,4 @@
-"""A task around another one, which it passes on what it does not do itself."""
+"""Base class of tasks that delegate to another task."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ TaskT = TypeVar("TaskT", bound=TaskSource)
 
 
 class WrappedTask(TaskSource, Generic[TaskT]):
-    """A task whose texts, demonstrations and evaluations are those of another one.
+    """A task that delegates to another one by default.
 
     Args:
-        task: The other one.
+        task: The inner task.
     """
 
     def __init__(self, task: TaskT) -> None:
@@ -55,7 +55,7 @@ class WrappedTask(TaskSource, Generic[TaskT]):
         return self.task.gather(model, iteration, attempt, greedy, part)
 
     def branch(self, model: LanguageModel, iteration: int, branches: Sequence[Branch], first: int) -> list[Trajectory]:
-        """Branch off as the task does."""
+        """Return the branched episodes of the task."""
         return self.task.branch(model, iteration, branches, first)
 
     def curve_point(self, model: LanguageModel) -> dict[str, float]:
@@ -63,7 +63,7 @@ class WrappedTask(TaskSource, Generic[TaskT]):
         return self.task.curve_point(model)
 
     def evaluate(self, model: LanguageModel, name: str, temperature: float | None) -> Iterator[Evaluation]:
-        """Evaluate as the task does."""
+        """Return the evaluations of the task."""
         return self.task.evaluate(model, name, temperature)
 
     def metrics(self) -> Mapping[str, float]:
@@ -71,11 +71,11 @@ class WrappedTask(TaskSource, Generic[TaskT]):
         return self.task.metrics()
 
     def sampling_model(self, model: LanguageModel) -> LanguageModel:
-        """Return the model that samples for the task."""
+        """Return the sampling model of the task."""
         return self.task.sampling_model(model)
 
     def playing(self, folder: RunFolder, model: LanguageModel, iteration: int) -> AbstractContextManager[object]:
-        """Return the context in which the task gathers."""
+        """Return the rollout context of the task."""
         return self.task.playing(folder, model, iteration)
 
     def trained(self, model: LanguageModel, iteration: int) -> None:
@@ -83,7 +83,7 @@ class WrappedTask(TaskSource, Generic[TaskT]):
         self.task.trained(model, iteration)
 
     def state(self, iteration: int) -> dict[str, Any]:
-        """Return what a checkpoint holds of the task."""
+        """Return the task's state for a checkpoint."""
         return self.task.state(iteration)
 
     def restore(self, state: Mapping[str, Any], iteration: int) -> None:
