@@ -149,6 +149,11 @@ def test_what_a_labeller_does_wrong_is_counted_and_ends_nothing(tmp_path: Path) 
         assert rewards(env, *["2"] * 6) == [0] * 6
         assert len(labeller.asked) == 3 == env.labels.faults, "three times each"
         assert "no model" in env.labels.first_fault and not env.labels.known
+    for labels in (Labels(path, Broken()), Labels(path, Broken())):
+        labels.label(["a"])
+        labels.flush()
+    content = json.loads(path.read_text())
+    assert content["faults"] == 5 and content["labels"] == {} and "no model" in content["first_fault"]
     with closing(made(labeller=lambda captions: [None] * len(captions), wait=True)) as env:
         assert rewards(env, "2") == [0] and env.labels.faults == 0, "None says that there is no label"
 

@@ -31,7 +31,9 @@ _MOST_LABELS = 100_000
 _BATCH = 32
 _MOST_TRIES = 3
 _INTERVAL = 1.0
-"""Seconds between two looks at the file, and between two writes of it."""
+"""Seconds between two looks at the file, and at least between two writes of it."""
+_REST = 20
+"""Least time between two writes of the file, in times of what a write took."""
 _SHARED: weakref.WeakValueDictionary[tuple[object, ...], Labels] = weakref.WeakValueDictionary()
 
 
@@ -66,8 +68,8 @@ class Labels:
         self._waiting: dict[str, None] = {}
         self._change = threading.Condition()
         self._worker: threading.Thread | None = None
-        self._written = self._looked = -math.inf
-        self._stamp = 0
+        self._write_at = self._looked = -math.inf
+        self._stamp = self._told = 0
         self._is_new = False
         if path is not None:
             self._read(path)
@@ -93,13 +95,16 @@ class Labels:
             return self._change.wait_for(lambda: self._worker is None, seconds)
 
     def flush(self) -> None:
-        """Write new labels to the file; a file that cannot be written counts as a fault."""
-        if self.path is not None and self._is_new:
-            self._is_new = False
-            try:
-                self._write(self.path)
-            except (OSError, ConfigError) as error:
-                self._fault(error)
+        """Write new labels and faults to the file; a file that cannot be written counts as a fault."""
+        if self.path is None or not (self._is_new or self.faults > self._told):
+            return
+        began, self._is_new = time.monotonic(), False
+        try:
+            self._write(self.path)
+        except (OSError, ConfigError) as error:
+            self._fault(error)
+        now = time.monotonic()
+        self._write_at = now + max(_INTERVAL, _REST * (now - began))
 
     def _is_wanted(self, caption: str) -> bool:
         is_open = self._failed[caption] < _MOST_TRIES and len(self.known) < _MOST_LABELS
@@ -128,8 +133,8 @@ class Labels:
         except Exception as error:  # user code: anything may be raised
             self._fault(error)
             self._failed.update(captions)
-            return
-        for caption, label in zip(captions, labels, strict=True):
+            labels = []
+        for caption, label in zip(captions, labels, strict=False):  # none after a failure
             if _is_label(label):
                 self.known[caption] = as_float(label)
                 self._is_new = True
@@ -137,7 +142,7 @@ class Labels:
             self._failed[caption] += 1
             if label is not None:
                 self._fault(ConfigError(f"the label of {caption!r:.80} must be a number, got {label!r:.80}."))
-        if time.monotonic() - self._written >= _INTERVAL:
+        if time.monotonic() >= self._write_at:
             self.flush()
 
     def _fault(self, error: Exception) -> None:
@@ -157,27 +162,30 @@ class Labels:
                 except ConfigError as error:
                     self._fault(error)
 
-    def _read(self, path: Path) -> None:
+    def _read(self, path: Path) -> int:
+        """Add the labels of the file, if there is one; return the faults counted there."""
         if not path.exists():
-            return
+            return 0
         self._stamp = path.stat().st_mtime_ns
-        self.known.update(_content(path))
+        labels, faults = _content(path)
+        self.known.update(labels)
+        return faults
 
     def _write(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with file_lock(path):
-            self._read(path)
-            counts = {"faults": self.faults, "first_fault": self.first_fault}
+            faults = self._read(path) + self.faults - self._told
+            counts = {"faults": faults, "first_fault": self.first_fault}
             write_json(path, {"format": FORMAT, "labels": dict(self.known), **counts})
-            self._written = time.monotonic()
+            self._told, self._stamp = self.faults, path.stat().st_mtime_ns
 
 
 def _is_label(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and abs(as_float(value)) <= _LARGEST
 
 
-def _content(path: Path) -> dict[str, float]:
-    """Return the labels in a file.
+def _content(path: Path) -> tuple[dict[str, float], int]:
+    """Return the labels in a file, and the faults counted there.
 
     Raises:
         ConfigError: It cannot be read, or holds something else.
@@ -189,7 +197,8 @@ def _content(path: Path) -> dict[str, float]:
     labels = content.get("labels") if isinstance(content, dict) and content.get("format") == FORMAT else None
     if not isinstance(labels, dict) or not all(_is_label(each) for each in labels.values()):
         raise ConfigError(f"{path} holds no labels of captions: pass a new file, or one that caption_reward wrote.")
-    return {caption: float(label) for caption, label in labels.items()}
+    faults = content.get("faults", 0)
+    return {caption: float(label) for caption, label in labels.items()}, faults if type(faults) is int else 0
 
 
 _LABELLER = Wanted("a labeller", "a function of a list of captions, or a class of such", callable)
