@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +63,8 @@ class ModelAgent(Agent, ChatModel):
         self.seed = seed
         self.iteration = iteration
         self.context = context
+        self.notes: Mapping[int, str] = {}
+        """Number of an episode -> text before its first observation; in prompts without the history, before each."""
         self._memories: dict[int, Memory] = {}
         self._most_sequences = most_sequences
         self._turn_limit = self._start = self._growth = 0
@@ -90,7 +93,10 @@ class ModelAgent(Agent, ChatModel):
 
     def act(self, requests: Sequence[Request]) -> list[Decision]:
         """Sample one completion for each request and parse the action in it."""
-        built = build_each(requests, self.next_prompt)
+        shown = [self._noted(request) for request in requests]
+        if self.prompt.mode == "conversation":
+            requests = shown  # what is remembered of the first turn has the note
+        built = build_each(shown, self.next_prompt)
         prompts = [prompt for prompt in built if not isinstance(prompt, Decision)]
         asked = [request for request, prompt in zip(requests, built, strict=True) if not isinstance(prompt, Decision)]
         completions = iter(self.complete(asked, prompts) if asked else ())
@@ -101,6 +107,13 @@ class ModelAgent(Agent, ChatModel):
                 continue
             decisions.append(self.decision(request, prompt, next(completions)))
         return decisions
+
+    def _noted(self, request: Request) -> Request:
+        """Return the request with the note of its episode before what it observes."""
+        note = self.notes.get(request.episode)
+        if not note or (request.turn and self.prompt.mode == "conversation"):
+            return request
+        return replace(request, observation=f"{note}\n\n{request.observation}")
 
     def decision(self, request: Request, prompt: tuple[int, ...], completion: Completion) -> Decision:
         """Remember what was sampled for a request, and return the action in it.

@@ -121,7 +121,7 @@ TAUGHT = {"gkd", "opd", "sdft", "sdft without first tokens", "sdpo", "sdpo blend
 now, or their policy loss has no weight."""
 PRETRAINED = {"archer", "offline", "vc_ppo"}
 CRITIC_AT_SOME_TOKENS = ("turn_ppo", "t_ppo")
-COLLECTING = {"archer", "d3s", "dapo", "grpo_s", "nash_md", "remax", "arpo", "seed_grpo", "spo", "vine_ppo"}
+COLLECTING = {"archer", "d3s", "dapo", "grpo_s", "igrpo", "nash_md", "remax", "arpo", "seed_grpo", "spo", "vine_ppo"}
 EVERY = pytest.mark.parametrize("variant", sorted(VARIANTS))
 COMPARING = sorted(
     variant

@@ -39,9 +39,11 @@ Rollout: TypeAlias = Callable[..., list[Trajectory]]
 """Plays the episodes of an iteration, new ones at every call. With ``greedy=True`` it plays each instance of the
 previous call once more with greedy decoding; those episodes are counted but not trained on. With ``mixture=WEIGHT``,
 for methods that need mixtures, it plays each episode of the previous call again, under the same number, with tokens
-sampled in proportion to ``p ** (1 - WEIGHT) * p_ref ** WEIGHT``; these are also only counted. With ``branches=[...]``,
-for methods that need snapshots, it continues from turns of earlier episodes and returns one new episode for each
-:class:``~turngym.agents.trajectory.Branch``, in that order, in the same group and with only the new turns."""
+sampled in proportion to ``p ** (1 - WEIGHT) * p_ref ** WEIGHT``; these are also only counted. With ``notes=[...]``, for
+methods that need notes, it plays each episode of the previous call again, under a new number, with that text in front
+of its observations. With ``branches=[...]``, for methods that need snapshots, it continues from turns of earlier
+episodes and returns one new episode for each :class:``~turngym.agents.trajectory.Branch``, in that order, in the same
+group and with only the new turns."""
 
 
 class Need(enum.Enum):
@@ -62,6 +64,8 @@ class Need(enum.Enum):
     """``collect`` plays instances again with greedy decoding."""
     MIXTURES = "mixture_episodes"
     """``collect`` plays instances again with the geometric mixture of the policy and its reference."""
+    NOTES = "noted_episodes"
+    """``collect`` plays episodes again with a text in front of their observations."""
     TEACHER_LOGPROBS = "teacher_logprobs"
     OLD_LOGPROBS = "old_logprobs"
     """The credit reads the old log-probabilities, which must therefore be computed before the first update."""

@@ -53,6 +53,7 @@ class Played(NamedTuple):
     sampled: list[Trajectory]
     compared: list[Trajectory]
     branched: list[Trajectory]
+    noted: list[Trajectory]
 
 
 class Trainer:
@@ -256,7 +257,7 @@ class Trainer:
         algorithm = self.learner.algorithm
         algorithm.begin_iteration(self.iteration, self.config.iterations)
         start, talked = time.perf_counter(), self.ranks.seconds
-        played = Played([], [], [])
+        played = Played([], [], [], [])
         self.phase = "rollout"
         trajectories = algorithm.collect(self._rollout(played))
         for turn in (turn for trajectory in trajectories for turn in trajectory.turns if turn.policy_version >= 0):
@@ -268,7 +269,7 @@ class Trainer:
         metrics = self.learner.update(trajectories, self.iteration)
         done = time.perf_counter()
         algorithm.observe(metrics)
-        everything = [*played.sampled, *played.compared, *played.branched]
+        everything = [*played.sampled, *played.compared, *played.branched, *played.noted]
         self.instances.update(trajectory.instance for trajectory in everything if trajectory.instance)
         turns = sum(len(trajectory.turns) for trajectory in everything)
         self.turns_total += turns
@@ -306,17 +307,25 @@ class Trainer:
     def _rollout(self, played: Played) -> Rollout:
         """Return a function that plays and records the episodes of this iteration.
 
-        Every call plays new instances; with ``greedy=True`` or a ``mixture`` those of the previous call, and with
-        ``branches`` it continues from turns of earlier episodes.
+        Every call plays new instances; with ``greedy=True``, a ``mixture`` or ``notes`` those of the previous call, and
+        with ``branches`` it continues from turns of earlier episodes.
         """
         attempt = 0
+        last: list[Trajectory] = []
         model, version = self._sampling_model()
 
         def gather(
-            greedy: bool = False, branches: Sequence[Branch] | None = None, mixture: float | None = None
+            greedy: bool = False,
+            branches: Sequence[Branch] | None = None,
+            mixture: float | None = None,
+            notes: Sequence[str] | None = None,
         ) -> list[Trajectory]:
-            nonlocal attempt
-            if branches is not None:
+            nonlocal attempt, last
+            if notes is not None:
+                specs = [each.spec for each in last]
+                found = self.task.again(model, self.iteration, specs, notes, len(played.noted))
+                played.noted.extend(found)
+            elif branches is not None:
                 found = self.task.branch(model, self.iteration, branches, len(played.branched))
                 played.branched.extend(found)
             else:
@@ -325,6 +334,7 @@ class Trainer:
                 player = model if mixture is None else self.learner.mixed(model, mixture)
                 found = self.task.gather(player, self.iteration, max(attempt - 1, 0), greedy)
                 (played.sampled if is_fresh else played.compared).extend(found)
+                last = found if is_fresh else last
             for turn in (turn for trajectory in found for turn in trajectory.turns):
                 turn.policy_version = version if turn.policy_version < 0 else turn.policy_version
             screen_rewards(found, self.config.guards.bad_reward)

@@ -46,6 +46,7 @@ COSTS = {
     Need.OTHER_PROMPTS: "policy pass",
     Need.GREEDY: "one greedy episode per instance",
     Need.MIXTURES: "one more episode for each",
+    Need.NOTES: "one more episode for each",
     Need.SNAPSHOTS: "episodes from snapshots",
     Need.OBSERVATIONS: "logits of observations",
 }

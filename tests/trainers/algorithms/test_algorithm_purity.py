@@ -92,7 +92,7 @@ def test_collecting_leaves_the_algorithm_as_it_was(variant: str) -> None:
     algorithm = learnt(made(variant))
     before = kept(algorithm)
 
-    def rollout(greedy: bool = False, branches: Any = None, mixture: float = 0.0) -> Any:
+    def rollout(greedy: bool = False, branches: Any = None, mixture: float = 0.0, notes: Any = None) -> Any:
         return episodes(count=0 if branches is not None else 12)
 
     algorithm.collect(rollout)

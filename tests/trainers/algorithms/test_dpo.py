@@ -368,3 +368,24 @@ def test_infopo_adds_the_gain_of_feedback_where_outcomes_are_alike() -> None:
     table.reward[2] = math.sqrt(0.5)  # a deviation of one half
     credit = build("infopo", {"infopo": {"ddof": 1, "temperature": 0.5}}).credit(table)
     assert credit.metrics["information_gate"] == pytest.approx(0.268941, abs=1e-6)
+
+
+def test_igrpo_shows_the_best_draft_of_a_group_and_trains_on_what_follows() -> None:
+    drafts = [said(-4.0, 2, reward, group) for group, reward in ((0, 0.5), (0, 1.0), (0, 1.0), (1, 9.0))]
+    drafts[1].turns[0].observation, drafts[1].turns[0].completion = "north is a wall", "go east"
+    drafts[3] = replace(drafts[3], fault="exception: boom")
+    shown: list[list[str]] = []
+
+    def rollout(notes: list[str] | None = None) -> list[Trajectory]:
+        if notes is None:
+            return drafts
+        shown.append(notes)
+        return [said(-4.0, 2, float(number), each.spec.group) for number, each in enumerate(drafts)]
+
+    method = build("igrpo", {"igrpo": {"longest": 23, "words": "Before, for {return}:", "kl_coef": 0.0}})
+    found = method.collect(rollout)
+    (notes,) = shown
+    assert notes == ["Before, for 1:\nnorth is a wall\ngo east"] * 3 + [""]
+    credit = method.credit(turn_table(found))
+    close(credit.advantages[::2], [-1.0, 0.0, 1.0, 0.0], 1e-5)
+    assert credit.metrics["draft_return"] == 1.0

@@ -17,8 +17,10 @@ from turngym.errors import ConfigError
 from turngym.trainers.algorithms import build
 from turngym.trainers.algorithms.offline import Offline
 from turngym.trainers.algorithms.replay import Replay
+from turngym.trainers.core.rows import build_rows
 from turngym.trainers.core.turn_table import turn_table
 from turngym.trainers.engine.learner import Learner, UpdateConfig
+from turngym.trainers.loop.tasks.factory import make_task
 
 
 def episode(number: int, group: int, success: int, instance: str = "a", logprob: float = -1.0) -> Trajectory:
@@ -218,3 +220,27 @@ def test_recorded_episodes_survive_a_checkpoint() -> None:
         for each in (algorithm, again):
             assert each.trains_policy(number)
             assert iteration(each, number, []) == expected
+
+
+@pytest.mark.parametrize("mode", ["window", "conversation"])
+def test_episodes_are_played_once_more_with_notes_in_their_prompts(mode: Any) -> None:
+    """In a conversation a note is before the first observation and stays; other prompts have it before each."""
+    rollout = replace(TINY.rollout, prompt=replace(TINY.rollout.prompt, mode=mode))
+    task, model = make_task(replace(TINY, rollout=rollout)), small_model()
+    try:
+        played = task.gather(model, 0, 0)
+        notes = ["try three first", "", "try three first", ""]
+        again = task.again(model, 0, [each.spec for each in played], notes, 4)
+    finally:
+        task.close()
+    assert [each.instance for each in again] == [each.instance for each in played]
+    assert [each.spec.group for each in again] == [each.spec.group for each in played]
+    assert not {each.spec.episode for each in again} & {each.spec.episode for each in played}
+    for each, note in zip(again, notes, strict=True):
+        for turn in each.turns:
+            assert model.text_of(turn.prompt_ids).count("try three first") == bool(note)
+            assert "try three first" not in turn.observation
+    found = [len(build_rows([each], False)) for each in again if len(each.turns) > 1]
+    assert found
+    if mode == "conversation":
+        assert set(found) == {1}, "each prompt starts with the one before it"

@@ -49,7 +49,7 @@ def warning_of(name: str, env: str = SMALL.env, opponents: tuple[str, ...] = ("s
 @pytest.mark.parametrize("name", sorted({*ALGORITHMS, "grpo+epo", "dr_mas+epo"}))
 def test_methods_that_compare_groups_warn_and_others_do_not(name: str) -> None:
     needs = build(name).needs
-    if needs & {Need.SNAPSHOTS, Need.MIXTURES}:
+    if needs & {Need.SNAPSHOTS, Need.MIXTURES, Need.NOTES}:
         pytest.skip("it does not train on games")
     compares = Need.GROUPS in needs and not name.startswith(("dr_mas", "hierarchical_grpo", "m_grpo"))
     assert (SENTENCE in warning_of(name)) == compares

@@ -39,8 +39,8 @@ def make_task(config: TrainConfig, algorithm: Algorithm[Any] | None = None, rank
     """
     if algorithm is not None and not config.agent.is_used:
         require_roles(config, algorithm)
-    if algorithm is not None and Need.MIXTURES in algorithm.needs:
-        _require_own_network(config)
+    if algorithm is not None:
+        _require_playable(config, algorithm.needs)
     if config.curriculum:
         require_choosable(config)  # before the vector is created
     model = make_reward_model(config.reward_model) if config.reward_model else None
@@ -50,21 +50,27 @@ def make_task(config: TrainConfig, algorithm: Algorithm[Any] | None = None, rank
     return CurriculumTask(config, task) if config.curriculum else task
 
 
-def _require_own_network(config: TrainConfig) -> None:
-    """Raise if the policy's own network does not sample every episode, for methods that mix it with another one."""
-    settings = config.rollout
+def _require_playable(config: TrainConfig, needs: frozenset[Need]) -> None:
+    """Raise if episodes are played where a method cannot mix the policy with another one, or change prompts."""
+    settings, what = config.rollout, ""
     reasons = {
         "--rollout.ray.workers": bool(settings.ray.workers),
-        f"--rollout.sampler {settings.sampler}": settings.sampler in ("vllm", "vllm-server"),
         "--rollout.schedule async and --rollout.journal": settings.is_journaled,
-        f"--update.sharding {config.update.sharding}": config.update.sharding != "none",
         "agent programs": config.agent.is_used,
         "games between seats": any(is_game(each.config.env) for each in config.members),
     }
-    if wrong := [reason for reason, applies in reasons.items() if applies]:
+    if Need.MIXTURES in needs:
+        what = "plays with a mixture of the policy and its reference, whose networks sample together in this process"
+        reasons |= {
+            f"--rollout.sampler {settings.sampler}": settings.sampler in ("vllm", "vllm-server"),
+            f"--update.sharding {config.update.sharding}": config.update.sharding != "none",
+        }
+    elif Need.NOTES in needs:
+        what = "plays instances once more with another text in the prompt"
+        reasons |= {"--env with several environments": bool(config.envs), "--start": bool(config.start)}
+    if what and (wrong := [reason for reason, applies in reasons.items() if applies]):
         raise ConfigError(
-            f"{config.algorithm} plays with a mixture of the policy and its reference, which their networks sample "
-            f"together in this process: leave out {', '.join(wrong)}, or take another method, such as dpo."
+            f"{config.algorithm} {what}: leave out {', '.join(wrong)}, or take another method, such as dpo."
         )
 
 

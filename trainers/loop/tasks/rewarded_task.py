@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from turngym.agents.models.loading import LanguageModel
-from turngym.agents.trajectory import Branch, Trajectory
+from turngym.agents.trajectory import Branch, EpisodeSpec, Trajectory
 from turngym.errors import CheckpointError, ConfigError
 from turngym.trainers.loop.checkpoints.checkpoint import all_checkpoints
 from turngym.trainers.loop.tasks.parts import WHOLE, Part
@@ -69,6 +69,12 @@ class RewardedTask(WrappedTask[TaskSource]):
     def branch(self, model: LanguageModel, iteration: int, branches: Sequence[Branch], first: int) -> list[Trajectory]:
         """Branch off from turns of episodes, with the model's rewards."""
         return self._rewarded(iteration, self.task.branch(model, iteration, branches, first))
+
+    def again(
+        self, model: LanguageModel, iteration: int, specs: Sequence[EpisodeSpec], notes: Sequence[str], first: int
+    ) -> list[Trajectory]:
+        """Play once more, with the model's rewards."""
+        return self._rewarded(iteration, self.task.again(model, iteration, specs, notes, first))
 
     def _rewarded(self, iteration: int, played: Sequence[Trajectory]) -> list[Trajectory]:
         """Return episodes with the model's rewards; a model that compares groups rewards earlier ones again.

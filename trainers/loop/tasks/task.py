@@ -37,8 +37,8 @@ CURVE_SAMPLING, FINAL_SAMPLING = -2, -1
 """Iteration numbers in the sampling keys of evaluations; training uses 0 and above."""
 EVALUATION_SLOTS = 256
 _CURVE_SEED, _FINAL_SEED = 1, 0
-_FIRST_BRANCH = 2**40
-"""Number of an iteration's first branched episode; other episodes count from 0."""
+_FIRST_BRANCH, _FIRST_NOTED = 2**40, 2**41
+"""Number of an iteration's first branched and first noted episode; other episodes count from 0."""
 
 
 class Evaluation(NamedTuple):
@@ -104,6 +104,23 @@ class TaskSource(ABC):
             f"{type(self).__name__} cannot continue from the middle of an episode. Take a method without snapshots, "
             "such as ppo or grpo."
         )
+
+    def again(
+        self, model: LanguageModel, iteration: int, specs: Sequence[EpisodeSpec], notes: Sequence[str], first: int
+    ) -> list[Trajectory]:
+        """Play gathered episodes once more, each with a note in front of what it observes, in that order.
+
+        Args:
+            model: The policy.
+            iteration: Number of the iteration.
+            specs: What was played.
+            notes: A text for each; empty for none.
+            first: Number of earlier noted episodes of the iteration.
+
+        Raises:
+            ConfigError: It cannot change prompts.
+        """
+        raise ConfigError(f"{type(self).__name__} cannot put notes into prompts. Take a method such as grpo.")
 
     @abstractmethod
     def curve_point(self, model: LanguageModel) -> dict[str, float]:
@@ -222,6 +239,15 @@ class EnvTask(TaskSource):
             origin = branch.trajectory.spec
             specs.append(EpisodeSpec(number, origin.seed, origin.group, origin.options, branch))
         return self.play_noted(self.agent(model, iteration), specs)
+
+    def again(
+        self, model: LanguageModel, iteration: int, specs: Sequence[EpisodeSpec], notes: Sequence[str], first: int
+    ) -> list[Trajectory]:
+        """Play the same instances in the same groups, each with its note and new samples."""
+        numbered = [replace(spec, episode=_FIRST_NOTED + first + k) for k, spec in enumerate(specs)]
+        agent = self.agent(model, iteration)
+        agent.notes = {spec.episode: note for spec, note in zip(numbered, notes, strict=True)}
+        return self.play_noted(agent, numbered)
 
     def play_noted(self, agent: ModelAgent, specs: Sequence[EpisodeSpec]) -> list[Trajectory]:
         """Play training episodes, and count the sampler's prompt tokens."""

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Generic, TypeVar
 
 from turngym.agents.models.loading import LanguageModel
-from turngym.agents.trajectory import Branch, Trajectory
+from turngym.agents.trajectory import Branch, EpisodeSpec, Trajectory
 from turngym.trainers.core.algorithm import Algorithm
 from turngym.trainers.loop.tasks.parts import WHOLE, Part
 from turngym.trainers.loop.tasks.task import Evaluation, TaskSource
@@ -57,6 +57,12 @@ class WrappedTask(TaskSource, Generic[TaskT]):
     def branch(self, model: LanguageModel, iteration: int, branches: Sequence[Branch], first: int) -> list[Trajectory]:
         """Return the branched episodes of the task."""
         return self.task.branch(model, iteration, branches, first)
+
+    def again(
+        self, model: LanguageModel, iteration: int, specs: Sequence[EpisodeSpec], notes: Sequence[str], first: int
+    ) -> list[Trajectory]:
+        """Play once more as the task does."""
+        return self.task.again(model, iteration, specs, notes, first)
 
     def curve_point(self, model: LanguageModel) -> dict[str, float]:
         """Return the metrics of the task."""

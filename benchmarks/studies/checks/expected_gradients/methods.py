@@ -237,6 +237,7 @@ CASES: dict[str, Case] = {
     "hgpo": Case("biased", (DIVERGENCE, PENALTY, _CENTRED, LENGTH, Step(_ANCHORS, rules=("is_single",)))),
     "hierarchical_grpo": Case("vanishing", (LENGTH,)),
     "icepop": Case("unbiased", base="rloo", note=_CORRECTION),
+    "igrpo": Case("biased", (DIVERGENCE, *OUTCOME), note="Measured on episodes without a draft."),
     "infopo": Case(
         "biased",
         OUTCOME,
