@@ -29,7 +29,7 @@ class CaptionReward(TextWrapper):
     gives each caption a number once, for all episodes; until then it adds nothing. It works in the background, so the
     environment never waits for it, and which turn has the first reward of a caption depends on time. With ``wait`` a
     new caption is labelled before the turn ends: episodes repeat if the labeller does. This is ONI's reward by
-    retrieval (``power=3`` as published there); its classifier and ranking model are not built.
+    retrieval, with the exponent of Motif (arXiv 2310.00166); ONI's classifier and ranking model are not built.
 
     What the labeller raises is counted (``labels.faults``, and in the file), and the caption stays unlabelled; after
     three failures it is not asked about again. Columns of a turn are the reward that was added (``reward/captions``),
