@@ -53,8 +53,8 @@ def edited(experiences: Sequence[str], reply: str, *, most: int, longest: int) -
     Args:
         experiences: The list.
         reply: The reply.
-        most: Largest number of experiences.
-        longest: Largest number of characters of one.
+        most: Maximum number of experiences.
+        longest: Maximum length of an experience in characters.
 
     >>> edited(["a"], "Both ran.\nCHANGE 1: b\nADD: c\nADD: d\nREMOVE 7", most=2, longest=9)
     Edited(experiences=('b', 'c'), counts={'change': 1, 'add': 1, 'ignored': 2})

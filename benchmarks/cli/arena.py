@@ -31,7 +31,7 @@ USES_OWN_MODULES = True
 
 @dataclass(frozen=True)
 class Arguments:
-    """Keep an arena: a population of players over several games, matched where ratings are least certain.
+    """Maintain an arena: a population of players over several games, matched to reduce the uncertainty of ratings.
 
     The first call starts it; later calls continue it and add games, players and matches. A call that was interrupted or
     killed continues with the same command, or with the folder alone.
@@ -40,7 +40,7 @@ class Arguments:
         folder: Folder of population, games, results and page.
         games: Games to add, such as turngym/KuhnPoker-v0, or `module:Class`; NAME=GAME renames one.
         players: Players to add: those of a game or generic ones (random, first_legal), agents (hf:PATH_OR_NAME), custom
-            players (path/to/file.py:Class); NAME=PLAYER renames one. Each plays the games that it can play.
+            players (path/to/file.py:Class); NAME=PLAYER renames one. Each plays the games that it supports.
         retire: Players that stop playing but stay in the ratings.
         matches: Total number of matches, including those of earlier calls (default: as before, or 100).
         option: Option of the added games, such as hands=10.

@@ -84,8 +84,8 @@ class Arguments:
         style: Prompt style: plain (default), react (reasoning before each action), summary (summarises older turns of
             long prompts), notes (notes of the model stay in view), reflexion (with --repeats: reflects on failed
             attempts), cases:folder=FOLDER (shows similar solved episodes of another evaluation), experiences:file=FILE
-            (shows what turngym learn-experiences learned), critic:by=AGENT (a second model or another agent reads each
-            action before it is played; for any agent); options as in summary:budget=1500.
+            (shows what turngym learn-experiences learned), critic:by=AGENT (a second model or another agent reviews
+            each action before it is played; for any agent); options as in summary:budget=1500.
         prompt: Prompt setting, such as mode=window or mode=conversation (default for servers), history=3,
             instructions=false, system=TEXT, thinking=strip, template.enable_thinking=false (a variable of the chat
             template), date=YYYY-MM-DD (current date for the chat template) or chat_template=FILE.

@@ -50,8 +50,8 @@ class Arguments:
         tasks: Tasks per round, one group each.
         group_size: Attempts at each task.
         held_out: Tasks of the dev split that are played before the first and after every round.
-        most: Largest number of experiences.
-        longest: Largest number of characters of an experience; longer ones are ignored.
+        most: Maximum number of experiences.
+        longest: Maximum length of an experience in characters; longer ones are ignored.
         option: Environment option, such as max_turns=20.
         wrapper: Wrapper, such as history:k=4; the first is innermost.
         temperature: Sampling temperature of the player; the model that edits is greedy.

@@ -40,7 +40,7 @@ class Arguments:
         folder: Output folder, created if missing.
         package: Write an installable package with a suite instead.
         minimal: Write a minimal environment of twelve lines instead.
-        tools: Write a package whose environment has typed tools, and pictures as an option.
+        tools: Write a package whose environment has typed tools, and images as an option.
         picture: The same as --tools; both may be given.
         harbor: Write a Harbor task instead, a folder such as lock-picker.
     """

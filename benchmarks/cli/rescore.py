@@ -27,7 +27,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class Arguments:
-    """Judge the episodes of an evaluation again, without a model: their actions are played again.
+    """Replay the actions of an evaluation and judge its episodes again, without a model.
 
     Every change is listed. The folder is not modified.
 

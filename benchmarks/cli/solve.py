@@ -28,9 +28,9 @@ _NETWORKS = ("deep", "nfsp", "deep-psro")
 
 @dataclass(frozen=True)
 class Arguments:
-    """Solve a small game and print how exploitable the policy is.
+    """Solve a small game and print the exploitability of the policy.
 
-    The game is enumerated through its own rules; it needs anchors with perfect recall and few outcomes of chance. An
+    The game is enumerated by playing its rules, which requires anchors with perfect recall and few chance outcomes. An
     interrupted command (Ctrl-C or SIGTERM) finishes its iteration, reports, and writes the policy so far.
 
     Args:

@@ -33,8 +33,8 @@ class Arguments:
     tokens and costs, are listed. The check runs in a separate process with resource limits and imports nothing named by
     the files. The exit status is 0 if the folder is valid, else 1.
 
-    Tournaments and arenas are verified in the same way: schedule (in an arena as matchmaking chooses it), ratings and
-    all other numbers, and a share of the games.
+    Tournaments and arenas are verified in the same way: schedule (in an arena, its matchmaking), ratings and all other
+    numbers, and a share of the games.
 
     Args:
         folder: The folder.

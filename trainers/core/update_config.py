@@ -76,8 +76,8 @@ class UpdateConfig(Options):
             attend over more than 4096 count proportionally more. Logits do not count: at most one chunk of them is
             held.
         layout: Batch layout; affects speed, not results. ``rows`` pads each sequence, ``packed`` concatenates them,
-            ``tree`` computes shared prefixes once, ``auto`` is ``tree`` where it has at most nine tenths of the tokens
-            of ``rows``, and ``rows`` elsewhere, or if the model or its attention supports no other.
+            ``tree`` computes shared prefixes once, ``auto`` uses ``tree`` if it saves at least a tenth of the tokens of
+            ``rows`` and the model and its attention support it, otherwise ``rows``.
         gradient_checkpointing: Recompute activations in the backward pass: a fraction of the memory for about a third
             more time.
         compile: Compile the decoder layers for the training pass (``torch.compile``; results differ by rounding): up to
@@ -85,7 +85,7 @@ class UpdateConfig(Options):
         sharding: Sharding across ranks: ``none`` replicates weights, gradients and optimiser state, ``full`` shards
             them (FSDP), with less memory and more communication. Results differ only by rounding.
         shard_group: Number of ranks that hold one copy of the model together with sharding ``full``, a divisor of the
-            number of ranks; groups are copies of each other (HSDP). 0 is the ranks of a machine.
+            number of ranks; groups are copies of each other (HSDP). 0 for the ranks of a machine.
         on_context: Handling of an episode whose next prompt did not fit: ``train`` treats it as truncated, ``mask``
             keeps it in the group statistics but not in the loss, ``drop`` excludes it from both, so its group shrinks.
         on_truncated: Handling of other truncated episodes, mostly by the turn limit: ``train``, or ``mask``, which

@@ -169,7 +169,7 @@ class TrainConfig(Options):
         """Check what depends on several settings."""
         self._take_tasks()
         self._take_mixture()
-        wrapping(*self.wrappers)  # raises if it cannot be read
+        wrapping(*self.wrappers)  # raises if invalid
         if self.warmup.log and self.model != EMBEDDED and self.warmup.models == "embedded":
             raise ConfigError(f"--warmup.log needs a warm-up, and {self.model} has none: pass --warmup.models any.")
         if self.attention == "flash_attention_2" and self.update.layout == "tree":
@@ -198,7 +198,7 @@ class TrainConfig(Options):
             raise ConfigError(f"weights in {self.quantize} are not trained themselves: pass --lora-rank as well.")
 
     def _take_tasks(self) -> None:
-        """Take the tasks of a file or a package as the environment, if there are some."""
+        """Set the environment to the tasks of a file or package, if configured."""
         if not self.agent.task_file:
             return
         if self.env not in (DEFAULT_ENV, QUESTIONS):
@@ -210,7 +210,7 @@ class TrainConfig(Options):
         object.__setattr__(self, "env_options", self.agent.env_options)
 
     def _take_mixture(self) -> None:
-        """Check several environments; the first of them is also ``env``."""
+        """Check several environments, and set ``env`` to the first."""
         require_mixture(self.envs, self.weights, self.per_env)
         if self.envs:
             if self.env == DEFAULT_ENV and self.env_options == DEFAULT_OPTIONS:
@@ -220,7 +220,7 @@ class TrainConfig(Options):
 
     @property
     def members(self) -> tuple[Member, ...]:
-        """The environments of the run, each with the settings of a run on it alone; mostly one."""
+        """The environments of the run, each with the settings of a run on it alone; usually one."""
         return members_of(self)
 
     def agent_settings(self, temperature: float | None = None) -> AgentSettings:
@@ -235,7 +235,7 @@ class TrainConfig(Options):
         )
 
     def model_settings(self, stage: str) -> ModelSettings:
-        """Return what the folder of a model of this run says about its training.
+        """Return the metadata of the training for the folder of a model of this run.
 
         Args:
             stage: ``trained``, ``warm-up`` or ``control``.
@@ -256,12 +256,12 @@ class TrainConfig(Options):
         return dataclasses.replace(first, others=tuple(others))
 
     def as_json(self) -> dict[str, Any]:
-        """Return the settings as a value that JSON can hold."""
+        """Return the settings as JSON-compatible data."""
         return dataclasses.asdict(self)
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Return the settings that ``as_json`` wrote.
+        """Return the settings of a result of ``as_json``.
 
         >>> TrainConfig.from_json(TrainConfig(seed=3).as_json()) == TrainConfig(seed=3)
         True
@@ -269,7 +269,7 @@ class TrainConfig(Options):
         return cls.build("the training configuration", content)
 
     def first_difference(self, other: TrainConfig) -> tuple[str, Any, Any] | None:
-        """Return name and both values of the first setting that differs; None if all are equal.
+        """Return name and both values of the first differing setting; None if all are equal.
 
         >>> TrainConfig(seed=3).first_difference(TrainConfig())
         ('seed', 3, 0)

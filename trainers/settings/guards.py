@@ -1,4 +1,4 @@
-"""Guards of a run: limits of its metrics, and handling of non-finite rewards."""
+"""Guards of a run: limits on metrics, and handling of non-finite rewards."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ class Watchdog:
 
     def __init__(self, config: GuardConfig) -> None:
         self.config = config
-        self._broken: dict[str, int] = {}  # limit -> iterations in a row
+        self._broken: dict[str, int] = {}  # limit -> consecutive iterations
         self._rewards: list[float] = []
         self._best = float("-inf")
         self._faulty = 0
 
     def look(self, record: Mapping[str, Any]) -> list[str]:
-        """Return the warnings of an iteration, each once until its limit is met again.
+        """Return the warnings of an iteration; each is repeated only after its limit was respected again.
 
         Raises:
             DivergenceError: A limit that stops the run is exceeded.
@@ -78,7 +78,7 @@ class Watchdog:
             )
 
     def _limits(self, record: Mapping[str, Any]) -> dict[str, str]:
-        """Return a message for each limit, empty if it is met."""
+        """Return a message for each limit, empty if respected."""
         limits, patience = self.config, self.config.patience
         found = {"min_entropy": "", "max_ratio": "", "max_kl": "", "reward_drop": self._reward_collapse(record)}
         entropy = record.get("policy/entropy_sampled")

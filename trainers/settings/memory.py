@@ -13,7 +13,7 @@ _MAY_CHANGE: Mapping[str, tuple[str, ...]] = {
     "update": ("max_micro_batch_tokens", "gradient_checkpointing", "sharding", "shard_group"),
     "rollout": ("num_envs",),
 }
-"""Settings that bound memory and affect results only by rounding, by part."""
+"""Settings that bound memory and affect results only by rounding, by section."""
 
 
 def memory_settings(config: TrainConfig) -> dict[str, dict[str, Any]]:
@@ -26,7 +26,7 @@ def memory_settings(config: TrainConfig) -> dict[str, dict[str, Any]]:
 
 
 def with_memory_settings(stored: TrainConfig, given: TrainConfig) -> TrainConfig:
-    """Return a run's settings with the memory settings of others.
+    """Return a run's settings with the memory settings of another one.
 
     >>> from dataclasses import replace
     >>> given = TrainConfig(seed=1, update=replace(TrainConfig().update, gradient_checkpointing=True))
@@ -41,7 +41,7 @@ def with_memory_settings(stored: TrainConfig, given: TrainConfig) -> TrainConfig
 
 
 def memory_advice(config: TrainConfig, phase: str, device: str) -> tuple[str, ...]:
-    """Return what to change after a run was out of memory.
+    """Return advice for a run that ran out of memory.
 
     Args:
         config: The settings of the run.

@@ -1,4 +1,4 @@
-"""Mixtures: several environments in one run, with weights and settings that differ between them."""
+"""Mixtures: several environments in one run, with weights and per-environment settings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OF_AN_ENVIRONMENT = (
     "evaluation.curve_episodes",
     "self_play",
 )
-"""Settings that may differ between the environments of a run; a section stands for all of its settings."""
+"""Settings that may differ between environments; a section includes all its settings."""
 _VERSION = re.compile(r"-v[0-9]+$")
 _OTHER = re.compile(r"[^\w-]+")
 
@@ -66,10 +66,10 @@ def labels_of(envs: Sequence[str]) -> tuple[str, ...]:
 
 
 def members_of(config: TrainConfig) -> tuple[Member, ...]:
-    """Return the environments of a run: one for a run without a mixture.
+    """Return the environments of a run, one without a mixture.
 
     Raises:
-        ConfigError: Their settings contradict each other.
+        ConfigError: The settings are inconsistent.
     """
     if not config.envs:
         return (Member("", 1.0, config),)
@@ -79,17 +79,17 @@ def members_of(config: TrainConfig) -> tuple[Member, ...]:
     found = []
     for label, name, weight in zip(labels, config.envs, weights, strict=True):
         own = config.per_env.get(label, {})
-        options = {} if "algorithm" in own else shared["algorithm_options"]  # they are those of another method
+        options = {} if "algorithm" in own else shared["algorithm_options"]  # they belong to another method
         values = _merged({**shared, "env": name, "algorithm_options": options}, own)
         found.append(Member(label, weight, type(config).build(f"{label} (per_env)", values)))
     return tuple(found)
 
 
 def require_mixture(envs: Sequence[str], weights: Sequence[float], per_env: Mapping[str, Any]) -> None:
-    """Raise unless environments, weights and settings go together.
+    """Raise unless environments, weights and settings are consistent.
 
     Raises:
-        OptionError: They do not.
+        OptionError: They are inconsistent.
 
     >>> require_mixture(["a", "b"], [1.0], {})
     Traceback (most recent call last):
@@ -128,7 +128,7 @@ def _require_weights(envs: Sequence[str], weights: Sequence[float]) -> None:
 
 
 def _names(label: str, settings: Any, prefix: str = "") -> Iterator[str]:
-    """Yield the dotted names of settings; the tables among them that are options themselves are not entered."""
+    """Yield the dotted names of settings; options that are tables are not expanded."""
     if not isinstance(settings, Mapping):
         raise OptionError("per_env", f"must be a table of settings for {label}, got {settings!r}.")
     for key, value in settings.items():
@@ -138,7 +138,7 @@ def _names(label: str, settings: Any, prefix: str = "") -> Iterator[str]:
 
 
 def _merged(values: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Return nested settings with others over them."""
+    """Return nested settings overridden by others."""
     found = dict(values)
     for key, value in other.items():
         old = found.get(key)
@@ -148,7 +148,7 @@ def _merged(values: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, An
 
 
 def nested(pairs: Mapping[str, Any], option: str) -> dict[str, Any]:
-    """Return values under dotted names as tables in tables.
+    """Return values under dotted names as nested tables.
 
     Raises:
         ConfigError: A name is used as a value and as a table.

@@ -1,4 +1,4 @@
-"""The number format that a run computes in: its names, and what a device can do."""
+"""Compute precision of a run: names and device support."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from turngym.lazy import torch
 Precision: TypeAlias = Literal["auto", "fp32", "bf16", "fp16"]
 Dtype: TypeAlias = Literal["float32", "float16", "bfloat16"]
 DTYPES: Mapping[str, Dtype] = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
-"""Precision -> name of the format of the network's weights."""
+"""Precision -> data type of the network's weights."""
 
 
 def has_fast_bf16(device: torch.device) -> bool:
-    """Return whether a device computes in bfloat16 faster than in float32.
+    """Return True if a device is faster in bfloat16 than in float32.
 
-    On a CPU it takes AMX or AVX-512 with bfloat16: without them bfloat16 is emulated, and slower.
+    A CPU needs AMX or AVX-512 bf16; otherwise bfloat16 is emulated and slower.
     """
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
@@ -27,14 +27,14 @@ def has_fast_bf16(device: torch.device) -> bool:
 
 
 def chosen_precision(name: Precision, device: torch.device) -> Precision:
-    """Return the precision of a run on a device; ``auto`` is bfloat16 where that is faster, else float32.
+    """Return the precision of a run on a device; ``auto`` is bfloat16 if faster, otherwise float32.
 
     Args:
         name: A precision.
         device: Device of the network.
 
     Raises:
-        ConfigError: The device lacks it.
+        ConfigError: The device does not support it.
 
     >>> chosen_precision("fp32", torch.device("cpu"))
     'fp32'
@@ -51,7 +51,7 @@ def chosen_precision(name: Precision, device: torch.device) -> Precision:
 
 
 def dtype_of(precision: str) -> torch.dtype:
-    """Return the format of the network's weights in a precision other than ``auto``.
+    """Return the data type of the network's weights in a precision other than ``auto``.
 
     >>> dtype_of("bf16")
     torch.bfloat16

@@ -1,7 +1,7 @@
 """Training settings by model size: one table, with a reason for each.
 
-``quickstart`` is made for the embedded model of 0.3 M parameters. Every setting here has a value for every preset, so
-that no value made for one size of model is used for another one silently.
+``quickstart`` is for the embedded model of 0.3 M parameters. Every setting here has a value for every preset, so a
+value for one model size is never silently used for another.
 """
 
 from __future__ import annotations
@@ -53,13 +53,15 @@ class Setting:
     reason: str
 
     def value(self, preset: PresetName) -> Any:
-        """Return its value in a preset; None leaves a method its own default."""
+        """Return the value in a preset; None for the method's default."""
         return getattr(self, preset)
 
 
 SETTINGS: tuple[Setting, ...] = (
     Setting("rollout.max_new_tokens", 8, 512, 512, 1024, "A pretrained model reasons before it acts."),
-    Setting("rollout.prompt.instructions", False, True, True, True, "The warm-up teaches the embedded one the rules."),
+    Setting(
+        "rollout.prompt.instructions", False, True, True, True, "The embedded model learns the rules in the warm-up."
+    ),
     Setting("rollout.prompt.history", 0, 4, 4, 4, "Earlier turns help a model that can read them."),
     Setting("rollout.prompt.max_prompt_tokens", 4096, 4096, 8192, 8192, "Bounds the memory of a rollout."),
     Setting(
@@ -68,48 +70,48 @@ SETTINGS: tuple[Setting, ...] = (
         "drop_oldest",
         "drop_oldest",
         "drop_oldest",
-        "A window with a long page gets shorter; auto ends the episode.",
+        "Old turns of long windows are dropped; auto ends the episode.",
     ),
-    Setting("rollout.groups", 32, 16, 16, 16, "128 episodes an iteration, the batch of most papers."),
-    Setting("rollout.num_envs", 0, 64, 64, 32, "Bounds the key-value cache of a rollout; 0 plays all at once."),
+    Setting("rollout.groups", 32, 16, 16, 16, "128 episodes per iteration, as in most papers."),
+    Setting("rollout.num_envs", 0, 64, 64, 32, "Bounds the KV cache of a rollout; 0 plays all episodes at once."),
     Setting(
         "update.learning_rate",
         3e-4,
         1e-6,
         1e-5,
         1e-6,
-        "Large steps destroy pretraining; adapters bear ten times more.",
+        "Large steps destroy pretraining; adapters tolerate ten times larger ones.",
     ),
     Setting("update.critic_learning_rate", 1e-3, 1e-5, 1e-5, 1e-5, "A critic starts from the same pretrained network."),
-    Setting("update.warmup_updates", 0, 10, 10, 10, "AdamW's first steps have full length, whatever the gradient."),
+    Setting("update.warmup_updates", 0, 10, 10, 10, "AdamW's first steps have full size for any gradient."),
     Setting(
         "update.old_logprobs",
         "sampler",
         "trainer",
         "trainer",
         "trainer",
-        "Rounding in 16 bits moves ratios against the sampler: GSPO clips most long answers by it alone.",
+        "16-bit rounding changes ratios to the sampler: GSPO clips most long completions for this alone.",
     ),
-    Setting("update.max_micro_batch_tokens", 0, 4096, 4096, 2048, "Bounds the activations; 0 is by device."),
+    Setting("update.max_micro_batch_tokens", 0, 4096, 4096, 2048, "Bounds the activations; 0 depends on the device."),
     Setting("update.gradient_checkpointing", False, False, True, True, "Activations take more memory than the model."),
     Setting("iterations", 240, 150, 150, 150, "About 20,000 episodes."),
-    Setting("max_seconds", 300.0, 0.0, 0.0, 0.0, "Five minutes are a demonstration; 0 is no limit."),
+    Setting("max_seconds", 300.0, 0.0, 0.0, 0.0, "Five minutes for a demonstration; 0 for no limit."),
     Setting("checkpoint_every", 40, 20, 20, 20, "An iteration of a larger model takes minutes."),
     Setting("evaluation.every", 40, 20, 20, 20, "An iteration of a larger model takes minutes."),
-    Setting("evaluation.curve_episodes", 100, 64, 64, 64, "Points of a curve need not cost more than the training."),
+    Setting("evaluation.curve_episodes", 100, 64, 64, 64, "Evaluation should not cost more than training."),
     Setting("precision", "fp32", "auto", "auto", "auto", "16 bits for larger models: bf16 where it is faster."),
     Setting("lora_rank", 0, 0, 32, 0, "Adapters of all linear layers."),
-    Setting("threads", 1, 0, 0, 0, "One thread is reproducible on any CPU; 0 is torch's own choice."),
-    Setting("control", True, False, False, False, "A second copy of the model needs its memory again."),
+    Setting("threads", 1, 0, 0, 0, "One thread is reproducible on any CPU; 0 for torch's default."),
+    Setting("control", True, False, False, False, "A control needs the memory of a second model."),
     Setting("warmup.models", "embedded", "embedded", "embedded", "embedded", "A pretrained model needs no warm-up."),
     Setting("warmup.epochs", 18, 3, 3, 3, "With an explicit warm-up; more epochs memorise the demonstrations."),
-    Setting("warmup.learning_rate", 2e-3, 1e-5, 1e-5, 1e-5, "For a warm-up that is asked for."),
-    Setting("warmup.batch_size", 64, 16, 16, 16, "For a warm-up that is asked for."),
+    Setting("warmup.learning_rate", 2e-3, 1e-5, 1e-5, 1e-5, "For an explicit warm-up."),
+    Setting("warmup.batch_size", 64, 16, 16, 16, "For an explicit warm-up."),
     Setting("method.entropy_coef", 0.01, None, None, None, "A small model stops exploring early."),
     Setting("method.invalid_penalty", 0.1, None, None, None, "It learns the answer format from few demonstrations."),
-    Setting("method.kl_coef", 0.0, None, None, None, "There is no pretraining that it should stay close to."),
-    Setting("method.reward_kl_coef", 0.0, None, None, None, "There is no pretraining that it should stay close to."),
-    Setting("method.dual_clip", 3.0, None, None, None, "Its large steps need a bound on both sides."),
+    Setting("method.kl_coef", 0.0, None, None, None, "There is no pretrained policy to stay close to."),
+    Setting("method.reward_kl_coef", 0.0, None, None, None, "There is no pretrained policy to stay close to."),
+    Setting("method.dual_clip", 3.0, None, None, None, "Large steps need a bound on both sides."),
 )
 
 
@@ -178,8 +180,8 @@ def preset_for(parameters: int, has_adapters: bool = False) -> Choice:
     """Return the preset for a model by its number of parameters.
 
     Args:
-        parameters: Number of them.
-        has_adapters: Whether low-rank adapters were asked for.
+        parameters: Number of parameters.
+        has_adapters: True with low-rank adapters.
 
     >>> preset_for(494_032_768)
     Choice(name='small', reason='the model has 494 M parameters, at most 1.3 B')
@@ -200,7 +202,7 @@ def preset_for(parameters: int, has_adapters: bool = False) -> Choice:
 
 
 def preset_sentence(config: TrainConfig) -> str:
-    """Return which preset a run starts from and why, and the settings that matter most as they are in this run.
+    """Return a sentence with a run's preset, its reason, and the run's main settings.
 
     >>> from turngym.trainers.settings.config import TrainConfig
     >>> preset_sentence(TrainConfig(preset_reason="it was given"))
@@ -216,7 +218,7 @@ def preset_sentence(config: TrainConfig) -> str:
 
 
 def preset_warning(config: TrainConfig, parameters: int) -> str:
-    """Return what is wrong with the preset for a model of that size; empty if nothing is.
+    """Return a warning if the preset does not suit a model of that size; empty otherwise.
 
     >>> from turngym.trainers.settings.config import TrainConfig
     >>> preset_warning(TrainConfig(), 300_000)
@@ -232,7 +234,7 @@ def preset_warning(config: TrainConfig, parameters: int) -> str:
 
 
 def count_in_words(parameters: int) -> str:
-    """Return a number of parameters in three digits.
+    """Return a number of parameters with three digits.
 
     >>> count_in_words(1_235_814_400), count_in_words(494_032_768), count_in_words(309_000)
     ('1.24 B', '494 M', '0.309 M')
@@ -245,7 +247,7 @@ def preset_table(only: Sequence[str] = ()) -> str:
     """Return settings of all presets as a table in Markdown.
 
     Args:
-        only: Names of the settings; all unless given.
+        only: Names of the settings; by default all.
     """
     names = get_args(PresetName)
     lines = [f"| setting | {' | '.join(f'`{name}`' for name in names)} | reason |", "|---" * (len(names) + 2) + "|"]
@@ -264,7 +266,7 @@ def _shown(value: Any) -> str:
 
 
 def _method_options(algorithm: str, preset: PresetName) -> dict[str, dict[str, Any]]:
-    """Return the settings of a preset for the base method of an algorithm, as far as it has them."""
+    """Return a preset's settings that the base method of an algorithm has."""
     from turngym.trainers.algorithms import parts
 
     base, kind = parts(algorithm)[0]
@@ -287,7 +289,7 @@ def _put(values: dict[str, Any], path: list[str], value: Any) -> None:
 
 
 def _replaced(config: Any, values: Mapping[str, Any]) -> Any:
-    """Return a configuration object with other values, also in the objects inside of it."""
+    """Return a configuration object with replaced values, also in nested objects."""
     changed = {}
     for name, value in values.items():
         inner = getattr(config, name)

@@ -15,8 +15,8 @@ class SelfPlayConfig(Options):
 
     Args:
         opponents: Opponents, drawn per group of games: ``self`` gives all seats to the learner, ``past:N`` is one of
-            the N newest frozen selves, anything else a player of the game, such as ``random``.
-        freeze_every: Iterations between frozen selves.
+            the N newest frozen copies of the learner, anything else a player of the game, such as ``random``.
+        freeze_every: Iterations between frozen copies.
         matching: Distribution of opponents other than ``self``: equal (``uniform``), or by the learner's win rate p
             against them (prioritised fictitious self-play): proportional to 1 - p (``linear``), its square
             (``squared``), p (1 - p) (``variance``) or min(1/2, 1 - p) (``linear_capped``).
@@ -50,7 +50,7 @@ class SelfPlayConfig(Options):
 
     @property
     def num_past(self) -> int:
-        """Number of frozen selves needed at once."""
+        """Number of frozen copies needed at once."""
         return max([int(name.partition(":")[2]) for name in self.opponents if name.startswith("past:")], default=0)
 
     @property
