@@ -51,6 +51,7 @@ SINGLE = {
     "benchmarks/results/learning.md": "results/learning.md",
     "benchmarks/results/methods.md": "results/methods.md",
     "benchmarks/results/worlds.md": "results/worlds.md",
+    "benchmarks/results/worlds_of_work.md": "results/worlds_of_work.md",
     "benchmarks/results/experts.md": "results/experts.md",
 }
 

@@ -1,36 +1,51 @@
 """Figures of the worlds of work: experts, random play, distinct instances, speed, and snapshots.
 
     python benchmarks/studies/checks/worlds.py [ID ...] [--episodes 500] [--random 500] [--restored 200]
-    python benchmarks/studies/checks/worlds.py [ID ...] --speed
+    python benchmarks/studies/checks/worlds.py [ID ...] --only expert,training
+    python benchmarks/studies/checks/worlds.py --games
+    python benchmarks/studies/checks/worlds.py --table
+
+An id may be followed by options in JSON, as in ``'turngym/MiniHack-v0 {"task": "MazeWalk-9x9"}'``. Each call writes
+``benchmarks/results/worlds.json`` and the table of all worlds, ``worlds_of_work.md``; ``--table`` only the table,
+``--games`` plays NetHack, MiniHack and Crafter, with the Python of ``.venvs/games``, and ``--only`` measures some parts
+again and leaves all other figures.
 
 Episodes are those of the test split from seed 0. An instance is drawn until it is of the split, so that a reset draws
-ten in the test split, which has a tenth of them, and 1.25 in the one for training, where the speed is measured too:
-``--speed`` measures both again and leaves all other figures. Random play draws from the legal actions, or, where they
-cannot be listed, from forty commands of a shell, from calls and statements made of names of tables and columns, or from
-calls of functions with numbers and texts that have been shown, after signing in to every account. The least number of
+ten in the test split, which has a tenth of them, and 1.25 in the one for training, where the speed is measured too.
+Random play draws from the legal actions, or, where they cannot be listed, from forty commands of a shell, from calls
+and statements made of names of tables and columns, or from calls of functions with numbers and texts that have been
+shown, after signing in to every account. An episode in which the expert knows no way is not solved. The least number of
 instances is what the equal pairs among so many draws leave at 95 %. Snapshots are taken at every turn of the expert's
-episodes, and each is continued in another environment. Seconds of the processor are those of this process, which does
-everything in the worlds without a shell; they say what a second on a machine without other work would give.
+episodes, and each is continued in another environment. Equal runs show the same, byte by byte, to experts and, outside
+of sandboxes, random players. Seconds of the processor are those of this process, which does everything in the worlds
+without a sandbox; they say what a second on a machine without other work would give.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
 import re
+import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 import gymnasium
 
 import turngym  # noqa: F401  (registers the environments)
 from turngym.agents.intervals import wilson
-from turngym.benchmarks.studies.harness import arguments, write_result
+from turngym.benchmarks.studies.checks.world_page import page
+from turngym.benchmarks.studies.harness import RESULTS, arguments, write_result
+from turngym.errors import ExpertLost
 from turngym.seeding import stream
 from turngym.storage.bounded import read_json
+from turngym.storage.files import write_atomic
 
 IDS = (
     *("turngym/Service-v0", "turngym/ServiceClinic-v0", "turngym/Terminal-v0", "turngym/TerminalHard-v0"),
@@ -39,6 +54,12 @@ IDS = (
     *("turngym/Rules-v0", "turngym/RulesEasy-v0", "turngym/RulesHard-v0"),
     *("turngym/Apps-v0", "turngym/AppsEasy-v0", "turngym/AppsHard-v0"),
 )
+_TASKS = ("MazeWalk-15x15", "MazeWalk-9x9", "Room-Random-15x15", "Room-Ultimate-15x15", "Corridor-R3")
+GAMES = (
+    *(f'turngym/MiniHack-v0 {{"task": "{task}"}}' for task in _TASKS),
+    *("turngym/NetHack-v0", 'turngym/Crafter-v0 {"goal": 12}'),
+)
+"""Games of packages, with the options that they are played with."""
 COMMANDS = (
     *("ls", "ls -lR /app", "pwd", "cd /app/*", "cd ..", "cat *", "head *", "tail -n 3 *", "wc *", "find . -type f"),
     *("sort * | uniq -c", "grep -r . . | head", "git status", "git log", "git branch", "git commit -qam x", "make"),
@@ -49,32 +70,46 @@ COMMANDS = (
     "git branch --list -a",
 )
 """Commands of random play in a shell, which starts in the folder of the first task."""
+_PLACES = (
+    ("C", "UTC"),
+    ("C.UTF-8", "Asia/Tokyo"),
+    ("POSIX", "America/New_York"),
+    ("C", "Pacific/Apia"),
+    ("C.UTF-8", "UTC"),
+)
+"""Locale and time zone of each of several equal runs."""
+_SANDBOXED = ("turngym/Terminal", "turngym/Repo")
+"""Worlds that do their work in other processes, whose seconds are not known here."""
+_PARTS = ("expert", "training", "random", "instances", "restored", "repeated")
 _TURNS = 10
 _FEWEST = 2000
 _RARE = 0.05
 
 
-def _made(env_id: str, split: str = "test") -> Any:
-    return gymnasium.make(env_id, split=split).unwrapped
+def _made(name: str, split: str = "test") -> Any:
+    env_id, _, options = name.partition(" ")
+    return gymnasium.make(env_id, split=split, **json.loads(options or "{}")).unwrapped
 
 
-def played(env_id: str, player: str, episodes: int, split: str = "test") -> dict[str, Any]:
+def played(name: str, player: str, episodes: int, split: str = "test") -> dict[str, Any]:
     """Return the success of a player, and how fast it went."""
-    generator, won, steps = stream("worlds", env_id), 0, 0
+    generator, won, steps = stream("worlds", name), 0, 0
     start, spent = time.monotonic(), time.process_time()
-    with closing(_made(env_id, split)) as env:
+    with closing(_made(name, split)) as env:
         for seed in range(episodes):
             _, info = env.reset(seed=seed)
             while info["success"] < 0:
-                info = env.step(env.expert_action() if player == "expert" else _random(env, info, generator))[4]
+                try:
+                    action = env.expert_action() if player == "expert" else _random(env, info, generator)
+                except ExpertLost:
+                    break
+                info = env.step(action)[4]
                 steps += 1
             won += info["success"] == 1
     low, high = wilson(won, episodes)
-    speed = {
-        "steps_per_second": steps / (time.monotonic() - start),
-        "steps_per_cpu_second": steps / (time.process_time() - spent),
-        "load": os.getloadavg()[0],
-    }
+    speed = {"steps_per_second": steps / (time.monotonic() - start), "load": os.getloadavg()[0]}
+    if not name.startswith(_SANDBOXED):
+        speed["steps_per_cpu_second"] = steps / (time.process_time() - spent)
     figures = {"episodes": episodes, "success": won / episodes, "low": low, "high": high}
     return {**figures, "turns": steps / episodes, **speed}
 
@@ -160,6 +195,39 @@ def instances(env_id: str, draws: int = _FEWEST) -> dict[str, Any]:
     return {"draws": draws, "different": len(found), "least_at_95_percent": least}
 
 
+def digest(name: str, episodes: int) -> str:
+    """Return a hash of everything that an expert sees, and, where no programs write at once, a random player."""
+    is_random_too = not name.startswith(_SANDBOXED)
+    generator, found = stream("worlds", "digest", name), hashlib.sha256()
+    with closing(_made(name)) as env:
+        for seed in range(episodes):
+            seen = env.reset(seed=seed)
+            while seen[-1]["success"] < 0:
+                found.update(repr((env.snapshot(), seen)).encode())
+                try:
+                    action = _random(env, seen[-1], generator) if seed % 2 and is_random_too else env.expert_action()
+                except ExpertLost:
+                    break
+                seen = env.step(action)
+            found.update(repr(seen).encode())
+    return found.hexdigest()
+
+
+def repeated(name: str, episodes: int) -> dict[str, int]:
+    """Return how many runs in processes with other locales, time zones and seeds of hashes are equal to the byte."""
+    code, runs = (
+        f"from turngym.benchmarks.studies.checks.worlds import digest; print(digest({name!r}, {episodes}))",
+        list[str](),
+    )
+    for number, (locale, zone) in enumerate(_PLACES):
+        places = {"LC_ALL": locale, "LANG": locale, "TZ": zone, "PYTHONHASHSEED": str(number)}
+        done = subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, **places}, capture_output=True, check=True
+        )
+        runs.append(done.stdout.decode())
+    return {"episodes": episodes, "runs": len(runs), "equal": runs.count(runs[0])}
+
+
 def _most_expected(pairs: int) -> float:
     """Return the highest expected number of equal pairs that leaves a chance of 5 % for no more than those found.
 
@@ -182,8 +250,11 @@ def restored(env_id: str, episodes: int) -> dict[str, int]:
             _, info = env.reset(seed=seed)
             snapshots, actions, seen = list[bytes](), list[str](), list[Any]()
             while info["success"] < 0:
+                try:
+                    actions.append(env.expert_action())
+                except ExpertLost:
+                    break
                 snapshots.append(env.snapshot())
-                actions.append(env.expert_action())
                 seen.append(env.step(actions[-1]))
                 info = seen[-1][4]
             for turn, snapshot in enumerate(snapshots):
@@ -194,30 +265,40 @@ def restored(env_id: str, episodes: int) -> dict[str, int]:
 
 
 def main() -> int:
-    """Play, and write the figures; those of other ids stay. Return 1 if a restored copy continued otherwise."""
+    """Play, and write figures and table; those of other ids stay. Return 1 if a restored copy continued otherwise."""
     parser = arguments(__doc__, "worlds.json")
-    parser.add_argument("ids", nargs="*", default=IDS, help="ids to play")
+    parser.add_argument("ids", nargs="*", help="ids to play, with options; the worlds of work unless given")
     parser.add_argument("--episodes", type=int, default=500, help="episodes of the expert")
+    parser.add_argument("--training", type=int, default=500, help="those in the split for training")
     parser.add_argument("--random", type=int, default=500, help="episodes of random play")
     parser.add_argument("--restored", type=int, default=200, help="episodes whose every turn is restored")
-    parser.add_argument("--speed", action="store_true", help="only how fast the expert plays")
+    parser.add_argument("--repeated", type=int, default=100, help="episodes of each of five equal runs")
+    parser.add_argument("--draws", type=int, default=_FEWEST, help="instances that are compared")
+    parser.add_argument("--only", type=lambda text: text.split(","), help=f"some of {', '.join(_PARTS)}, with commas")
+    parser.add_argument("--games", action="store_true", help="play NetHack, MiniHack and Crafter")
+    parser.add_argument("--table", action="store_true", help="only write the table of what is known")
     given = parser.parse_args()
+    if unknown := [each for each in given.only or () if each not in _PARTS]:
+        parser.error(f"--only knows {', '.join(_PARTS)}, got {', '.join(unknown)}")
     found: dict[str, Any] = read_json(given.out)["worlds"] if given.out.exists() else {}
-    for env_id in given.ids:
-        found[env_id] = {
-            **found.get(env_id, {}),
-            "expert": played(env_id, "expert", given.episodes),
-            "training": played(env_id, "expert", given.episodes, "train"),
+    names = () if given.table else given.ids or (GAMES if given.games else IDS)
+    for name in names:
+        measures: dict[str, Callable[[], dict[str, Any]]] = {
+            "expert": partial(played, name, "expert", given.episodes),
+            "training": partial(played, name, "expert", given.training, "train"),
+            "random": partial(played, name, "random", given.random),
+            "instances": partial(instances, name, given.draws),
+            "restored": partial(restored, name, given.restored),
+            "repeated": partial(repeated, name, given.repeated),
         }
-        if not given.speed:
-            found[env_id] |= {
-                "random": played(env_id, "random", given.random),
-                "instances": instances(env_id),
-                "restored": restored(env_id, given.restored),
-            }
-        print(env_id, found[env_id], flush=True)
+        found[name] = {**found.get(name, {}), **{part: measures[part]() for part in given.only or _PARTS}}
+        print(name, found[name], flush=True)
         write_result(given.out, {"worlds": found}, "numpy")
-    return int(any("restored" in each and each["restored"]["unequal"] for each in found.values()))
+    players = json.loads((RESULTS / "no_skill.json").read_text("utf8"))["environments"]
+    text = page(found, players)
+    write_atomic(given.out.with_name("worlds_of_work.md"), text)
+    print(text)
+    return int(any(found[name]["restored"]["unequal"] for name in names if "restored" in found[name]))
 
 
 if __name__ == "__main__":
