@@ -2,8 +2,8 @@
 
 The regime of methods that learn from a fixed data set, such as RSO (Liu et al. 2023, arXiv 2309.06657) and A-LoL
 (arXiv 2305.14718), with the policy after its warm-up as the source of the data. A modifier: in its first iterations it
-records what the base method collects and leaves the policy alone; later ones train on that, over and over. Tokens keep
-the log-probabilities that they were sampled with.
+records what the base method collects and leaves the policy alone; later ones train on that, over and over. Credit and
+ratios are those of the policy before the updates of an iteration, not of the one that played.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from turngym.agents.trajectory_json import trajectory_from_json, trajectory_to_j
 from turngym.trainers.algorithms import ALGORITHMS
 from turngym.trainers.algorithms.base.clipped import within
 from turngym.trainers.algorithms.base.modifier import Modifier
-from turngym.trainers.core.algorithm import Algorithm, Credit, Rollout
+from turngym.trainers.core.algorithm import Algorithm, Credit, Need, Rollout
 from turngym.trainers.core.turn_table import TurnTable
 
 
@@ -43,6 +43,11 @@ class Offline(Modifier[OfflineConfig]):
         self.recorded: list[list[Trajectory]] = []
         """The episodes of each recording iteration."""
         self._iteration = 0
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """The policy's log-probabilities before the first update, which the recorded ones no longer are."""
+        return super().needs | {Need.TRAINER_LOGPROBS}
 
     def begin_iteration(self, iteration: int, num_iterations: int) -> None:
         """Store the iteration, which decides whether to record and what comes next."""

@@ -1,6 +1,7 @@
 """Replay of successful episodes: which ones, with whose log-probabilities, in which statistics, and over a resume."""
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from algorithm_batches import batch_of
-from small import small_model
+from small import play, small_model
 from test_metric_names import TINY, records
 
 from turngym.agents.trajectory import Branch, EpisodeSpec, Trajectory, Turn
@@ -20,6 +21,7 @@ from turngym.trainers.algorithms.replay import Replay
 from turngym.trainers.core.rows import build_rows
 from turngym.trainers.core.turn_table import turn_table
 from turngym.trainers.engine.learner import Learner, UpdateConfig
+from turngym.trainers.engine.prepared import prepare
 from turngym.trainers.loop.tasks.factory import make_task
 
 
@@ -244,3 +246,19 @@ def test_episodes_are_played_once_more_with_notes_in_their_prompts(mode: Any) ->
     assert found
     if mode == "conversation":
         assert set(found) == {1}, "each prompt starts with the one before it"
+
+
+def test_recorded_episodes_are_credited_by_the_policy_as_it_is_now() -> None:
+    policy, before = small_model(), small_model()
+    trajectories = play(policy)
+    for number, each in enumerate(trajectories):
+        each.turns[0].reward = float(number % 2)
+    with torch.no_grad():
+        for parameter in policy.network.parameters():
+            parameter.mul_(1.05)
+    method = build("dpo+offline")
+    table = prepare(trajectories, policy, method, reference=before.network).table
+    now = torch.tensor([each for t in trajectories for turn in t.turns for each in turn.logprobs], dtype=torch.float64)
+    torch.testing.assert_close(table.token_reference_logprob, now, atol=1e-5, rtol=0)
+    assert float((table.token_old_logprob - now).abs().max()) > 1e-3
+    assert abs(method.credit(table).metrics["dpo_loss"] - math.log(2)) > 1e-4
