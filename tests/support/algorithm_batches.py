@@ -92,6 +92,8 @@ VARIANTS: dict[str, tuple[str, dict[str, dict[str, object]]]] = {
     "gbpo": ("gbpo", {"gbpo": {"clip_high": 0.28}}),  # no target is 1
     "seed_grpo by mean": ("seed_grpo", {"seed_grpo": {"likelihood": "mean", "shape": "exponential", "alpha": 0.5}}),
     "trpa": ("trpa", {"trpa": {"threshold": 0.5}}),
+    "gflownet detailed": ("gflownet", {"gflownet": {"objective": "detailed", "flow": "return", "floor": 0.1}}),
+    "gflownet trajectory": ("gflownet", {"gflownet": {"objective": "trajectory", "temperature": 0.5}}),
     "var_tb of returns": ("var_tb", {"var_tb": {"flow": "return", "floor": 0.1}}),
     "nft": ("nft", {"nft": {"threshold": 0.0}}),
     "nft by odds": ("nft", {"nft": {"threshold": 0.0, "weight": "odds", "ratio": "turn_geometric"}}),
@@ -120,7 +122,7 @@ TAUGHT = {"gkd", "opd", "sdft", "sdft without first tokens", "sdpo", "sdpo blend
 """Methods whose policy loss is not the advantage times a ratio: their signal is the teacher's, at the policy as it is
 now, or their policy loss has no weight."""
 PRETRAINED = {"archer", "offline", "vc_ppo"}
-CRITIC_AT_SOME_TOKENS = ("turn_ppo", "t_ppo")
+CRITIC_AT_SOME_TOKENS = ("turn_ppo", "t_ppo", "gflownet")
 COLLECTING = {"archer", "d3s", "dapo", "grpo_s", "igrpo", "nash_md", "remax", "arpo", "seed_grpo", "spo", "vine_ppo"}
 EVERY = pytest.mark.parametrize("variant", sorted(VARIANTS))
 COMPARING = sorted(

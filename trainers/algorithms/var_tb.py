@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, TypeAlias, get_args
 
+from turngym.lazy import Tensor
 from turngym.trainers import functional as F
 from turngym.trainers.algorithms import ALGORITHMS
-from turngym.trainers.algorithms.base.clipped import one_of, within
+from turngym.trainers.algorithms.base.clipped import ClippedConfig, one_of, within
 from turngym.trainers.algorithms.grpo import OutcomeConfig, OutcomeMethod, group_credit
 from turngym.trainers.core.algorithm import Credit, Need, Normalisation
 from turngym.trainers.core.turn_table import TurnTable
@@ -21,8 +22,8 @@ _Flow: TypeAlias = Literal["exponential", "return"]
 
 
 @dataclass(frozen=True)
-class VarTBConfig(OutcomeConfig):
-    """Settings of variance trajectory balance."""
+class FlowConfig(ClippedConfig):
+    """Settings of methods that sample in proportion to a reward."""
 
     normalisation: Normalisation = "trajectory_sum"
     """Over what the policy loss is averaged: token terms are summed inside an episode, then averaged over episodes."""
@@ -40,6 +41,20 @@ class VarTBConfig(OutcomeConfig):
         within("temperature", self.temperature, 1e-9)
         within("floor", self.floor, 1e-30)
 
+    def log_rewards(self, returns: Tensor) -> Tensor:
+        """Return [episodes] the logarithm of the reward that likelihoods are proportional to.
+
+        >>> from turngym.lazy import torch
+        >>> FlowConfig(flow="return").log_rewards(torch.tensor([1.0, -1.0]))
+        tensor([ 0.0000, -6.9078])
+        """
+        return returns.clamp_min(self.floor).log() if self.flow == "return" else returns / self.temperature
+
+
+@dataclass(frozen=True)
+class VarTBConfig(FlowConfig, OutcomeConfig):
+    """Settings of variance trajectory balance."""
+
 
 @ALGORITHMS.register("var_tb")
 class VarTB(OutcomeMethod[VarTBConfig]):
@@ -55,8 +70,7 @@ class VarTB(OutcomeMethod[VarTBConfig]):
     def credit(self, table: TurnTable) -> Credit:
         """Assign each token its episode's log-reward less its log-probability, less the group's mean of that."""
         config, returns, groups = self.config, table.episode_return(), table.episode_group
-        is_return = config.flow == "return"
-        flows = returns.clamp_min(config.floor).log() if is_return else returns / config.temperature
+        flows = config.log_rewards(returns)
         residuals = flows - table.token_sum(table.token_old_logprob).to(flows)
         centred = F.group_advantages(residuals, groups, scale_by_std=False, singleton=config.singleton)
         credit = group_credit(table, centred[table.episode], config)

@@ -13,10 +13,11 @@ from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.errors import ConfigError
 from turngym.trainers.algorithms import build
 from turngym.trainers.algorithms.aspo import ASPO
+from turngym.trainers.algorithms.gflownet import GFlowNetConfig, balance_of
 from turngym.trainers.algorithms.seed_grpo import with_answer
 from turngym.trainers.algorithms.trpa import levels_of
 from turngym.trainers.core.algorithm import LossInputs
-from turngym.trainers.core.turn_table import turn_table
+from turngym.trainers.core.turn_table import TurnTable, turn_table
 
 
 def said(action: str, logprob: float, reward: float = 0.0, group: int = 0) -> Trajectory:
@@ -52,6 +53,83 @@ def test_var_tb_balances_likelihoods_with_rewards() -> None:
     close(of("var_tb", balanced, temperature=0.5), [0.0] * 6)
     failed = turn_table([said("", -1, -4), said("", -1, 0), said("", -1, 1)])
     close(of("var_tb", failed, flow="return", floor=math.exp(-3))[::2], [-1, -1, 2])
+
+
+def test_gflownet_balances_parts_of_an_episode_by_its_flow() -> None:
+    flows, likelihoods, reward = [-0.2, -0.6], [-0.5, -0.7], 0.8
+    turns = [said("", each, reward * k).turns[0] for k, each in enumerate(likelihoods)]
+    table = turn_table([Trajectory(EpisodeSpec(0, 0), turns=turns, terminated=True)])
+    table = table.with_values(
+        torch.tensor(flows).double(), torch.tensor(flows).double().repeat_interleave(2), torch.zeros(1)
+    )
+    losses = {"trajectory": 1.384991, "detailed": (0.01 + 1.159620) / 2, "subtrajectory": 0.833142}
+    for objective, loss in losses.items():
+        for dtype, tolerance in ((torch.float64, 1e-6), (torch.float32, 1e-5)):
+            free = [torch.tensor(each, dtype=dtype, requires_grad=True) for each in (flows, likelihoods)]
+            config = GFlowNetConfig(objective=objective, flow="return")  # type: ignore[arg-type]
+            found = balance_of(free[0], free[1], math.log(reward), config)
+            assert float(found.loss.detach()) == pytest.approx(loss, abs=tolerance)
+            by_flow, by_likelihood = torch.autograd.grad(found.loss, free)
+            close(found.pulls.detach(), (-by_likelihood / 2).tolist(), tolerance)
+            trained = found.targets.isfinite()
+            close(found.targets[trained].detach(), (free[0] - by_flow / 2)[trained].tolist(), tolerance)
+        assert trained.tolist() == [True, objective != "trajectory"]
+        credit = build("gflownet", {"gflownet": {"objective": objective, "flow": "return"}}).credit(table)
+        close(credit.advantages[::2], found.pulls.tolist(), 1e-6)
+        assert credit.returns is not None and credit.returns[1::2].isnan().all()
+        close(credit.returns[:3:2].nan_to_num(7), found.targets.nan_to_num(7).tolist(), 1e-6)
+        assert credit.metrics["balance_error"] == pytest.approx(loss, abs=1e-6)
+        assert credit.metrics["log_flow"] == pytest.approx(-0.2)
+
+
+def test_the_flow_of_gflownet_has_the_unit_of_returns_at_any_temperature() -> None:
+    values, found = torch.tensor([0.3, 0.5]).double(), []
+    for temperature, reward in ((1.0, 0.8), (0.01, 0.008)):
+        turns = [said("", each, reward * k).turns[0] for k, each in enumerate((-0.5, -0.7))]
+        table = turn_table([Trajectory(EpisodeSpec(0, 0), turns=turns, terminated=True)])
+        table = table.with_values(*(temperature * each for each in (values, values.repeat_interleave(2), values[:1])))
+        found.append(build("gflownet", {"gflownet": {"temperature": temperature}}).credit(table))
+    close(found[1].advantages, (0.01 * found[0].advantages).tolist(), 1e-12)
+    assert found[1].metrics == pytest.approx(dict(found[0].metrics))
+
+
+TREE = {"a": 2.0, "ba": 0.5, "bb": 1.0, "ca": 4.0, "cb": 0.5}
+"""Actions of all episodes of a tree, and their rewards."""
+STATES = {"": "abc", "b": "ab", "c": "ab"}
+
+
+@pytest.mark.parametrize("objective", ["subtrajectory", "detailed", "trajectory"])
+def test_all_episodes_of_a_tree_come_to_be_sampled_in_proportion_to_their_rewards(objective: str) -> None:
+    method = build("gflownet", {"gflownet": {"objective": objective, "flow": "return"}})
+    logits = {state: torch.zeros(len(actions)).double().requires_grad_() for state, actions in STATES.items()}
+    flows = {state: torch.zeros(()).double().requires_grad_() for state in STATES}
+    optimizer = torch.optim.Adam([*logits.values(), *flows.values()], lr=0.1)
+    steps = [(actions[:k], STATES[actions[:k]].index(actions[k])) for actions in TREE for k in range(len(actions))]
+    for _ in range(150):
+        logprobs = torch.stack([logits[state].log_softmax(0)[action] for state, action in steps])
+        values = torch.stack([flows[state] for state, _ in steps])
+        table, chances = tree_table(logprobs.detach(), values.detach())
+        credit = method.credit(table)
+        assert credit.returns is not None
+        errors = torch.where(credit.returns.isnan(), 0.0, values - credit.returns.nan_to_num())
+        optimizer.zero_grad()
+        (chances[table.episode] * (errors**2 / 2 - credit.advantages * logprobs)).sum().backward()
+        optimizer.step()
+    total = sum(TREE.values())
+    close(chances, [reward / total for reward in TREE.values()], 1e-3)
+    assert credit.metrics["balance_error"] < 1e-4
+    assert flows[""].exp().item() == pytest.approx(total, abs=0.02)
+
+
+def tree_table(logprobs: torch.Tensor, values: torch.Tensor) -> tuple[TurnTable, torch.Tensor]:
+    """All episodes of the tree, one token a turn, and their probabilities."""
+    rest, played = iter(logprobs.tolist()), []
+    for actions, reward in TREE.items():
+        turns = [Turn("", "", each, completion_ids=(1,), logprobs=(next(rest),)) for each in actions]
+        turns[-1].reward = reward
+        played.append(Trajectory(EpisodeSpec(0, 0), turns=turns, terminated=True))
+    table = turn_table(played).with_values(values, values, torch.zeros(len(TREE)).double())
+    return table, table.token_sum(logprobs).exp()
 
 
 def test_trpa_ranks_right_before_wrong_before_cut_off_before_malformed() -> None:

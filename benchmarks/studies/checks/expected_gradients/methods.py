@@ -210,6 +210,11 @@ CASES: dict[str, Case] = {
             LENGTH,
         ),
     ),
+    "gflownet": Case(
+        "biased",
+        (Step("parts of episodes are balanced by the learnt flow", {"objective": "trajectory"}),),
+        objective={"entropy": 1.0},
+    ),
     "gigpo": Case("biased", (DIVERGENCE, PENALTY, _CENTRED, LENGTH, Step(_ANCHORS, {"omega": 0.0}))),
     "gkd": Case(
         "biased",
