@@ -1,4 +1,4 @@
-"""The text of an observation, with or without a picture."""
+"""The text of an observation, with or without an image."""
 
 from __future__ import annotations
 

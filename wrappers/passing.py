@@ -18,7 +18,7 @@ class Passing(gymnasium.Wrapper[Any, str, Any, str]):
     """
 
     def _inner(self, name: str) -> Any:
-        """Return an attribute of the environment inside.
+        """Return an attribute of the inner environment.
 
         ``get_wrapper_attr`` looks every property up twice, which is exponential in the number of wrappers.
         """
@@ -31,7 +31,7 @@ class Passing(gymnasium.Wrapper[Any, str, Any, str]):
 
     @property
     def finds_action(self) -> bool:
-        """True if an action is found in a whole answer by a notation that the rules give."""
+        """True if the action is found in a whole completion, by a notation of the rules."""
         return bool(self._inner("finds_action"))
 
     @property
@@ -41,17 +41,17 @@ class Passing(gymnasium.Wrapper[Any, str, Any, str]):
 
     @property
     def env_id(self) -> str:
-        """The registered id of the environment inside."""
+        """The registered id of the inner environment."""
         return str(self._inner("env_id"))
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The options of the environment inside; those of the wrappers are in ``wrappers``."""
+        """The options of the inner environment; those of wrappers are in ``wrappers``."""
         return cast("Mapping[str, Any]", self._inner("settings"))
 
     @property
     def origin(self) -> tuple[str, Mapping[str, Any]]:
-        """Id and options of the environment that the wrappers were put around."""
+        """Id and options of the innermost environment."""
         if isinstance(self.env, Passing) or self.env.has_wrapper_attr("origin"):
             return cast("tuple[str, Mapping[str, Any]]", self._inner("origin"))
         return self.env_id, self.settings

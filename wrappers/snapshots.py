@@ -1,4 +1,4 @@
-"""The form of a wrapped environment's snapshot: nested JSON objects, one per wrapper."""
+"""Snapshot format of a wrapped environment: nested JSON objects, one per wrapper."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def written(content: Mapping[str, Any]) -> bytes:
 
 
 def wrappers_in(content: Any) -> list[JSONValue]:
-    """Return the wrappers that a snapshot was taken under, the innermost first.
+    """Return the wrappers of a snapshot, the innermost first.
 
     >>> wrappers_in({"format": FORMAT, "settings": {"wrapper": "history"}, "inner": {"format": 1, "settings": {}}})
     ['history']
@@ -56,9 +56,9 @@ def told(wrappers: list[JSONValue]) -> str:
 
 
 def has_shape(content: Mapping[str, Any], like: Mapping[str, Any]) -> bool:
-    """Return whether everything is there with its type, and nothing within ``like`` is missing.
+    """Return True if all content of ``like`` is present with the same types.
 
-    Parts of ``like`` that are None may be anything.
+    Parts of ``like`` that are None match anything.
 
     >>> has_shape({"turns": 3, "pairs": []}, {"turns": 0}), has_shape({"turns": "3"}, {"turns": 0})
     (True, False)
@@ -67,7 +67,7 @@ def has_shape(content: Mapping[str, Any], like: Mapping[str, Any]) -> bool:
 
 
 def plain(options: Mapping[str, Any]) -> dict[str, JSONValue]:
-    """Return options as JSON values; a function is told by its name, another object that can be called by its class.
+    """Return options as JSON values; functions become their name, other callables their class.
 
     >>> plain({"count": len, "levels": (1, 2)})
     {'count': 'builtins:len', 'levels': [1, 2]}

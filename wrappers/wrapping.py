@@ -1,4 +1,4 @@
-"""Wrappers by name: for one environment, for every slot of a vector, and from the command line."""
+"""Wrappers by name, for an environment, for every slot of a vector, and for the command line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DECODER = json.JSONDecoder()
 
 @dataclass(frozen=True, slots=True)
 class Wrapping:
-    """A wrapper and its options, not yet around an environment; it can be pickled and sent to workers.
+    """A wrapper with its options, not yet applied; can be pickled and sent to workers.
 
     Args:
         name: Name of the wrapper.
@@ -40,14 +40,14 @@ class Wrapping:
     def read(cls, text: str, kind: str = "wrapper") -> Wrapping:
         """Parse a specification such as ``history:k=4``.
 
-        A value is JSON where it can be read as JSON, else the text up to the next comma.
+        A value is parsed as JSON if possible, otherwise it is the text up to the next comma.
 
         Args:
             text: The specification.
             kind: Kind of specification for messages: prompt styles use the same syntax.
 
         Raises:
-            ConfigError: An option has no value, or stands there twice.
+            ConfigError: An option has no value, or is given twice.
 
         >>> Wrapping.read('curriculum:levels=[{"discs": 2}, {"discs": 3}],raise_at=0.5').options["raise_at"]
         0.5
@@ -101,7 +101,7 @@ def _divide(text: str) -> tuple[str, str, str]:
 
 
 def wrapper_refusal(wrapping: Wrapping) -> str:
-    """Return why an untrusted file may not use a wrapper; empty if it may.
+    """Return the reason why untrusted files may not use a wrapper; empty if they may.
 
     >>> wrapper_refusal(Wrapping("history", {"k": 2})), wrapper_refusal(Wrapping("tools", {"tools": ["os:getcwd"]}))
     ('', 'the wrapper tools: Tools is not declared safe for files of others to ask for')
@@ -117,7 +117,7 @@ def wrapper_refusal(wrapping: Wrapping) -> str:
 
 
 def wrapper_misfit(wrapping: Wrapping) -> str:
-    """Return why a wrapper can exist nowhere; empty if it can.
+    """Return the reason why a wrapper or its options are invalid; empty if they are valid.
 
     >>> wrapper_misfit(Wrapping("history", {"k": "all"})), wrapper_misfit(Wrapping("mine.py:Shorter"))
     ("the wrapper history: the option k='all' is none that History takes", '')
@@ -135,7 +135,7 @@ def wrapper_misfit(wrapping: Wrapping) -> str:
 
 
 def is_left_out(wrapping: Wrapping) -> bool:
-    """Return whether a wrapper changes nothing, so that episodes are replayed without it."""
+    """Return True if a wrapper has no effect, so episodes are replayed without it."""
     return bool(getattr(_wrapper_class(wrapping.name), "is_transparent", False))
 
 
@@ -146,11 +146,11 @@ def wrap(env: gymnasium.Env[Any, Any], *wrappers: str | Wrapping, **options: Any
         env: The environment.
         *wrappers: Names, specifications such as ``"history:k=4"`` or ``"path/to/file.py:Mine:k=4"``, or
             :class:`Wrapping` objects.
-        **options: Options of the wrapper, where it is only one.
+        **options: Options of the wrapper, if there is only one.
 
     Raises:
         UnknownName: There is no such wrapper.
-        ConfigError: A specification cannot be read, or an option is out of its range.
+        ConfigError: A specification is malformed, or an option is out of range.
 
     >>> import gymnasium, turngym
     >>> env = wrap(gymnasium.make("turngym/TowerOfHanoi-v0"), "history", k=4)
@@ -170,7 +170,7 @@ def wrap(env: gymnasium.Env[Any, Any], *wrappers: str | Wrapping, **options: Any
 
 
 def wrapping(*wrappers: str | Wrapping) -> list[Wrapping]:
-    """Convert names and specifications to what ``make_vec(..., wrappers=...)`` takes.
+    """Convert names and specifications for ``make_vec(..., wrappers=...)``.
 
     >>> wrapping("history:k=4", "turn_limit")
     [Wrapping(name='history', options={'k': 4}), Wrapping(name='turn_limit', options={})]
@@ -192,7 +192,7 @@ def _read_options(rest: str, whole: str) -> dict[str, Any]:
 
 
 def _read_value(rest: str) -> tuple[Any, str]:
-    """Return the first value of a list of options, and what follows its comma."""
+    """Return the first value of a list of options, and the rest after its comma."""
     start = len(rest) - len(rest.lstrip())
     try:
         value, end = _DECODER.raw_decode(rest, start)

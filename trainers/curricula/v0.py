@@ -27,7 +27,7 @@ def useful(rate: float, group_size: int) -> float:
 
 @CURRICULA.register("v0")
 class V0(WeightedCurriculum[CurriculumConfig]):
-    """Draws tasks by how many failed episodes of a group have a solved one to learn from.
+    """Draws tasks by the expected number of failed episodes that share a group with a solved one.
 
     Larger groups favour harder tasks: the weight is largest at a rate of .37 in groups of four and .26 in groups of
     eight.

@@ -29,9 +29,9 @@ class ActionFormat:
     Args:
         name: Name of the format.
         instruction: Instruction for the model.
-        parse: Converts a completion without thinking to the action text; None if there is no action.
-        write: Converts an action text to the shortest completion that contains it.
-        regions: Yields where the actions in a text are: marks of thinking inside of one belong to it.
+        parse: Returns the action in a completion without reasoning; None without an action.
+        write: Returns the shortest completion that contains an action.
+        regions: Yields the spans of actions in a text; reasoning tags within a span belong to the action.
     """
 
     name: str
@@ -46,18 +46,18 @@ class ActionFormat:
         return f"Answer format: {self.instruction}" if self.instruction else ""
 
     def read(self, completion: str, thinking: Thinking = THINKING) -> str | None:
-        """Return the action in a completion, outside of the model's thinking; None if there is none."""
+        """Return the action in a completion, outside the reasoning; None without one."""
         return self.parse(thinking.without(completion, self.regions))
 
     def action_of(self, completion: str, thinking: Thinking = THINKING) -> str:
-        """Return the action text, or else an error text that no environment accepts as an action."""
+        """Return the action text, or an error text that no environment accepts as an action."""
         action = self.read(completion, thinking)
         if action is not None:
             return action
         return f"(no action found: {self.instruction})" if self.instruction else "(no action found)"
 
     def written(self, action: str, completion: str = "", thinking: Thinking = THINKING) -> str:
-        """Return a completion if this format reads the action in it, else the shortest one that contains the action.
+        """Return a completion if this format finds the action in it, else the shortest one with the action.
 
         >>> FORMATS["tag"].written("up", "Up: <action>up</action>"), FORMATS["tag"].written("up", "up")
         ('Up: <action>up</action>', '<action>up</action>')
@@ -87,9 +87,9 @@ def parse_boxed(completion: str) -> str | None:
 
 
 def parse_json(completion: str) -> str | None:
-    r"""Return the ``action``, a text or a number, of the last JSON object that starts a line and ends one.
+    r"""Return the ``action``, a string or number, of the last JSON object that starts and ends a line.
 
-    A word and a colon may stand before it, and a full stop behind it.
+    It may be preceded by a word and a colon, and followed by a full stop.
 
     >>> parse_json('I go up.\n{\n  "why": {"a": 1},\n  "action": "up"\n}'), parse_json('{"action": 3}')
     ('up', '3')
@@ -111,7 +111,7 @@ def parse_json(completion: str) -> str | None:
 
 
 def _written(value: object) -> str | None:
-    """Return a text or a number as an action; None for anything else."""
+    """Return a string or number as an action; None for anything else."""
     if isinstance(value, float):
         if not math.isfinite(value):
             return None
@@ -126,7 +126,7 @@ def _rest_of_line(text: str, place: int) -> str:
 
 
 def parse_plain(completion: str) -> str | None:
-    """Return the whole completion, stripped; None where nothing is left.
+    """Return the whole completion, stripped; None if empty.
 
     >>> parse_plain(" up ")
     'up'
@@ -154,20 +154,20 @@ _ALL = (
 )
 FORMATS: Mapping[str, ActionFormat] = MappingProxyType({item.name: item for item in _ALL})
 TAG, AUTO = "tag", "auto"
-"""``auto`` is the environment's own notation where it has one, else ``tag``."""
+"""``auto`` is the environment's notation if it defines one, else ``tag``."""
 _OWN = ActionFormat("own", "", parse_plain, lambda a: a, any_calls)
 
 
 def action_format(name: str, finds_action: bool = False) -> ActionFormat:
-    """Return the format of that name.
+    """Return the format with a name.
 
     Args:
         name: A name in :data:`FORMATS`, or ``auto``.
-        finds_action: Whether the environment finds an action in a whole answer by its own notation, see
+        finds_action: True if the environment finds the action in a whole completion, see
             :attr:`turngym.envs.core.TextEnv.finds_action`.
 
     Raises:
-        UnknownName: There is none.
+        UnknownName: There is no such format.
 
     >>> action_format("auto").sentence, action_format("auto", finds_action=True).sentence
     ('Answer format: write the action as <action>...</action>.', '')

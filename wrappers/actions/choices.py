@@ -1,4 +1,4 @@
-"""Numbers the legal actions, so that an answer is a number instead of the action's text."""
+"""Numbered legal actions: an answer is a number instead of the action's text."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from turngym.wrappers.observation import text_of, with_text
 
 @WRAPPERS.register("choices")
 class Choices(TextWrapper):
-    r"""Lists numbered legal actions after the observation, and takes a number as the action.
+    r"""Appends numbered legal actions to the observation, and accepts a number as the action.
 
-    For policies too small to copy words, and for multiple-choice games. Only listed actions can be played: where the
-    list is incomplete, such as for searches in WebShop, the rest cannot be reached. The environment answers a number
-    that is not in the list, or any other text, as an unknown action. Where nothing is listed, actions are passed on
-    unchanged.
+    For policies too small to copy words, and for multiple-choice games. Only listed actions can be played; if the list
+    is incomplete, as for searches in WebShop, the others are unavailable. A number outside the list, or any other text,
+    is an unknown action. Without a list, actions are passed on unchanged.
 
     Args:
         env: The environment.

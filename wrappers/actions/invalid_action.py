@@ -1,4 +1,4 @@
-"""Penalises invalid actions, adds a note, and truncates an episode with too many of them."""
+"""Penalties, notes and limits for invalid actions."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _FEEDBACK = ("none", "note", "legal")
 class InvalidAction(TextWrapper):
     """Subtracts a penalty from the reward of every invalid action and prepends a note to the observation.
 
-    An action is invalid if the environment sets ``action_is_valid`` to False; its observation says what was wrong. With
-    a limit, the note adds how many invalid actions are left before the episode is truncated.
+    An action is invalid if the environment sets ``action_is_valid`` to False; its observation explains the error. With
+    a limit, the note states the number of invalid actions left before the episode is truncated.
 
     Args:
         env: The environment.
         penalty: Subtracted from the reward of an invalid action.
         feedback: ``"none"``, ``"note"``, or ``"legal"`` for a note that lists the legal actions.
-        max_in_row: The episode is truncated after so many invalid actions in a row; None for no limit.
+        max_in_row: Consecutive invalid actions after which the episode is truncated; None for no limit.
         max_total: The same for the whole episode.
 
     >>> import gymnasium, turngym
@@ -84,7 +84,7 @@ class InvalidAction(TextWrapper):
         return step.reward - self.penalty, left is not None and left[0] <= 0
 
     def _left(self) -> tuple[int, str] | None:
-        """Return how many more invalid actions end the episode, and of which kind; None without a limit."""
+        """Return the number of invalid actions left, and the kind of limit; None without a limit."""
         left = [(self.max_total - self.state["total"], "")] if self.max_total is not None else []
         if self.max_in_row is not None:
             left.append((self.max_in_row - self.state["in_row"], " in a row"))

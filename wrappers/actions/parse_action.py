@@ -1,4 +1,4 @@
-"""Passes the action inside a completion on to the environment."""
+"""Parsing of actions from completions."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from turngym.wrappers.core import TextWrapper
 
 @WRAPPERS.register("parse_action")
 class ParseAction(TextWrapper):
-    r"""Takes whole completions and passes the action inside them on to the environment.
+    r"""Parses the action from a whole completion and passes it on to the environment.
 
-    The environment answers a completion without an action as an unknown action. Legal actions and the expert's are
-    completions too: the texts in ``info`` and from ``expert_action`` can be passed to ``step``.
+    A completion without an action is an unknown action. Legal actions in ``info`` and the result of ``expert_action``
+    are completions as well and can be passed to ``step``.
 
     Args:
         env: The environment.
@@ -39,7 +39,7 @@ class ParseAction(TextWrapper):
         self._legal: tuple[tuple[str, ...], tuple[str, ...]] = (), ()
 
     def action(self, action: str) -> str:
-        """Return the action text inside of a completion."""
+        """Return the action in a completion."""
         return self.format.action_of(action)
 
     def transform_action(self, action: str) -> str:
@@ -54,7 +54,7 @@ class ParseAction(TextWrapper):
 
     @property
     def finds_action(self) -> bool:
-        """True: an action is found in a whole answer."""
+        """True: the action is found in a whole completion."""
         return True
 
     def extra_instructions(self) -> str:

@@ -1,4 +1,4 @@
-"""A budget for what the agent writes: per turn and per episode."""
+"""Token budgets of the agent, per turn and per episode."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ COUNTERS: Mapping[str, Callable[[str], int]] = MappingProxyType(
         "words": lambda text: len(_WORD.findall(text)),
     }
 )
-"""Ways to count without a tokenizer; ``estimate`` takes four characters for a token, rounded up."""
+"""Counts without a tokenizer; ``estimate`` assumes four characters per token, rounded up."""
 
 
 def longest_prefix(text: str, budget: int, count: Callable[[str], int]) -> str:
-    """Return the longest prefix whose count is within the budget, given that a longer text never counts less.
+    """Return the longest prefix within a budget, for a count that never falls with the length.
 
     >>> longest_prefix("go up and up", 2, COUNTERS["words"])
     'go up '
@@ -46,16 +46,16 @@ def longest_prefix(text: str, budget: int, count: Callable[[str], int]) -> str:
 
 @WRAPPERS.register("token_limit")
 class TokenLimit(TextWrapper):
-    """Cuts the agent's text where its budget ends, as a sampler would.
+    """Truncates the agent's text at a token budget, as a sampler does.
 
-    An action text that exceeds the budget of its turn, or the rest of the episode's, is cut there before it is passed
-    on. The episode is truncated when its budget is used up, unless the rules end it with that turn. It counts the text
-    that reaches it: outside ``parse_action``, whole completions.
+    An action text that exceeds the budget of its turn, or the rest of the episode's, is truncated before it is passed
+    on. The episode is truncated when its budget is used up, unless the rules end it in the same turn. Counted is the
+    text that reaches this wrapper: outside ``parse_action``, whole completions.
 
     Args:
         env: The environment.
-        per_turn: Budget of a turn, at least 1; None for none.
-        per_episode: Budget of an episode, at least 1; None for none.
+        per_turn: Budget per turn, at least 1; None for none.
+        per_episode: Budget per episode, at least 1; None for none.
         count: ``"estimate"``, ``"words"``, ``"characters"``, or a function from text to a whole number that gives no
             less for a longer text, such as ``lambda text: len(tokenizer.encode(text))``.
 
@@ -95,7 +95,7 @@ class TokenLimit(TextWrapper):
 
     @property
     def tokens_used(self) -> int:
-        """Tokens written in this episode; cut texts are counted up to the cut."""
+        """Tokens used in this episode; truncated texts count up to the truncation."""
         return int(self.state["used"])
 
     @property
@@ -107,7 +107,7 @@ class TokenLimit(TextWrapper):
         budgets = [budget for budget in (self.per_turn, self.tokens_left) if budget is not None]
         needed = int(self._count(action))
         allowed = min(budgets, default=needed)
-        self.state["used"] += min(needed, allowed)  # a text that is cut uses up the budget that cuts it
+        self.state["used"] += min(needed, allowed)  # a truncated text uses up the budget that truncates it
         return action if needed <= allowed else longest_prefix(action, allowed, self._count)
 
     def on_step(self, step: StepResult) -> tuple[float, bool]:

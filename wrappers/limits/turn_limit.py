@@ -1,4 +1,4 @@
-"""Truncates episodes earlier than the environment would."""
+"""A lower turn limit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from turngym.wrappers.core import StepResult, TextWrapper
 
 @WRAPPERS.register("turn_limit")
 class TurnLimit(TextWrapper):
-    """Truncates an episode after ``limit`` turns; one that the rules end with that turn is terminated.
+    """Truncates an episode after ``limit`` turns, unless the rules end it in that turn.
 
     Args:
         env: The environment; its own limit still applies if it is lower.

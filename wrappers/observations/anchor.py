@@ -1,4 +1,4 @@
-"""Equality of states for turns: exact, normalised or similar anchors."""
+"""Exact, normalised or similar anchors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?")
 
 
 def normalised(text: str, *, numbers: bool = False) -> str:
-    r"""Return a text without case, without superfluous white space and, if asked, without the values of its numbers.
+    r"""Return a text without case, superfluous white space and, optionally, the values of numbers.
 
     >>> normalised("Box at\t3,  wall at 12 \n"), normalised("Box at 3", numbers=True)
     ('box at 3, wall at 12', 'box at #')
@@ -32,7 +32,7 @@ def normalised(text: str, *, numbers: bool = False) -> str:
 
 
 def similar(text: str, earlier: Sequence[str], threshold: float) -> int | None:
-    """Return the position of the first of the earlier texts that is similar enough, None if none is.
+    """Return the index of the first earlier text that is similar enough; None without one.
 
     Similarity is ``difflib.SequenceMatcher(None, one, text, autojunk=False).ratio()``: twice the number of characters
     in matching blocks over the length of both texts.
@@ -40,8 +40,8 @@ def similar(text: str, earlier: Sequence[str], threshold: float) -> int | None:
     >>> similar("the box is at 3", ["a wall", "the box is at 2"], 0.9)
     1
     """
-    matcher = SequenceMatcher(None, "", text, autojunk=False)  # it prepares its second text once
-    bounds = (matcher.real_quick_ratio, matcher.quick_ratio, matcher.ratio)  # the cheap upper bounds end most pairs
+    matcher = SequenceMatcher(None, "", text, autojunk=False)  # the second text is prepared once
+    bounds = (matcher.real_quick_ratio, matcher.quick_ratio, matcher.ratio)  # cheap upper bounds reject most pairs
     for position, one in enumerate(earlier):
         matcher.set_seq1(one)
         if one == text or all(bound() >= threshold for bound in bounds):
@@ -50,15 +50,15 @@ def similar(text: str, earlier: Sequence[str], threshold: float) -> int | None:
 
 
 def cluster(texts: Sequence[str], threshold: float) -> list[int]:
-    """Return for each text the position of its representative: the first text that is similar enough.
+    """Return, for each text, the index of its representative: the first text that is similar enough.
 
-    This is the similarity grouping of GiGPO (Feng et al. 2025): walk through the texts, join the first cluster whose
-    first member is similar enough, or open a new one. Applied to the anchors of all turns of a group, in the order of
-    the table, it gives turns of different episodes a common key, which a wrapper of a single environment cannot do.
+    This is the similarity grouping of GiGPO (Feng et al. 2025): each text joins the first cluster whose first member is
+    similar enough, or starts a new one. Applied to the anchors of all turns of a group, in the order of the table, it
+    gives turns of different episodes a common key, which a wrapper of a single environment cannot do.
 
     Args:
         texts: Anchors, in a fixed order; another order may give other clusters.
-        threshold: Smallest similarity within a cluster, in (0, 1]; 1 groups equal texts alone.
+        threshold: Minimum similarity to the first member, in (0, 1]; 1 only groups equal texts.
 
     >>> cluster(["a red box", "a wall", "a red fox", "a red box"], 0.8)
     [0, 1, 0, 0]
@@ -76,19 +76,19 @@ def cluster(texts: Sequence[str], threshold: float) -> list[int]:
 
 @WRAPPERS.register("anchor")
 class Anchor(TextWrapper):
-    """Replaces the anchor, so that states that differ only in form, or are similar, count as one.
+    """Coarsens the anchor: states that differ only in form, or are similar, have equal anchors.
 
-    With ``"similarity"`` a turn gets the text of the first state of the same episode that is similar enough. It depends
-    only on this episode, not on other slots; for groups across episodes keep the anchors exact and pass all of them to
+    With ``"similarity"``, a turn gets the anchor of the first state of the same episode that is similar enough. The
+    result depends only on this episode; to compare turns across episodes, keep exact anchors and pass all of them to
     :func:`cluster`.
 
     Args:
         env: The environment.
-        mode: ``"exact"``, ``"normalised"`` (case and white space do not count) or ``"similarity"``.
-        source: ``"anchor"``, or ``"observation"`` for the text of the observation, as some papers do; then any text
-            that changes every turn keeps equal states apart.
-        threshold: Smallest similarity, in (0, 1].
-        numbers: Whether the values of numbers do not count either, in mode ``"normalised"``.
+        mode: ``"exact"``, ``"normalised"`` (ignores case and white space) or ``"similarity"``.
+        source: ``"anchor"``, or ``"observation"`` for the text of the observation, as in some papers; text that changes
+            every turn then separates equal states.
+        threshold: Minimum similarity, in (0, 1].
+        numbers: Also ignore the values of numbers, in mode ``"normalised"``.
 
     >>> import gymnasium, turngym
     >>> env = Anchor(gymnasium.make("turngym/GuessTheNumber-v0", low=1, high=10), numbers=True)

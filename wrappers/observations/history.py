@@ -1,4 +1,4 @@
-"""Shows the last turns with the current observation."""
+"""History of turns in the observation."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def history_text(pairs: Sequence[Sequence[str]], now: str, first_turn: int = 1, 
 
     Args:
         pairs: Observation and action of each earlier turn, the oldest first.
-        now: The current observation, which is always shown whole.
-        first_turn: Number of the oldest turn that is given.
-        max_chars: The oldest turns are left out until the text is no longer than this; None for no limit.
+        now: The current observation, always shown completely.
+        first_turn: Number of the oldest given turn.
+        max_chars: Maximum length; the oldest turns are dropped. None for no limit.
 
     >>> print(history_text([["a box", "up"], ["a wall", "left"]], "a goal", first_turn=4))
     Turn 4:
@@ -54,13 +54,13 @@ class History(TextWrapper):
     r"""Shows the last ``k`` pairs of observation and action before the current observation.
 
     Actions are shown as they reach this wrapper: outside ``parse_action`` as whole completions, inside it as actions.
-    The first observation is unchanged, and so are pictures. The anchor is that of the environment.
+    The first observation, images and the anchor are unchanged.
 
     Args:
         env: The environment.
         k: Number of earlier turns shown, at least 0; None for all.
-        max_chars: The oldest turns are left out where the text would become longer; the current observation is never
-            cut. None for no limit.
+        max_chars: Maximum length; the oldest turns are dropped, the current observation is never truncated. None for no
+            limit.
 
     >>> import gymnasium, turngym
     >>> env = History(gymnasium.make("turngym/GuessTheNumber-v0", low=1, high=10), k=1)

@@ -1,7 +1,7 @@
-"""Episodes as JSON lines: a header that says how to repeat the episode, the reset, the turns, and the end.
+"""Episodes as JSON lines: a header with everything needed for a replay, the reset, the turns, and the end.
 
-Every line is an object with a ``kind``: ``episode``, ``reset``, ``turn`` or ``end``. An unknown progress is null, so
-that every JSON reader can read the file; a picture is given by type, shape and hash.
+Every line is an object with a ``kind``: ``episode``, ``reset``, ``turn`` or ``end``. Unknown progress is null, because
+NaN is not valid JSON; images are represented by type, shape and hash.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _MADE = (gymnasium.wrappers.OrderEnforcing, gymnasium.wrappers.PassiveEnvChecker
 
 
 class EpisodeLog:
-    """The lines of one episode, serialised immediately, since callers may modify an info.
+    """The lines of one episode, serialised immediately because callers may modify infos.
 
     Args:
-        env: The environment that is played.
+        env: The environment.
         observation: Result of the reset.
         info: Its info.
         seed: Seed of the reset.
         options: Options of the reset.
-        snapshot: Content of a snapshot after the reset, where seed and options do not tell how to repeat it.
+        snapshot: Content of a snapshot after the reset, if seed and options do not determine it.
     """
 
     def __init__(
@@ -61,12 +61,12 @@ class EpisodeLog:
         self._lines.append(_line("turn", **fields))
 
     def text(self, *, complete: bool) -> str:
-        """Return the lines, with one for the end of the episode."""
+        """Return the lines, including one for the end of the episode."""
         return "".join([*self._lines, _line("end", turns=self.num_turns, complete=complete)])
 
 
 def foreign(env: gymnasium.Env[Any, Any]) -> list[str]:
-    """Return the wrappers that are neither turngym's nor put on by ``gymnasium.make``, the outermost first."""
+    """Return the wrappers that are neither turngym's nor added by ``gymnasium.make``, the outermost first."""
     found = []
     spec = gymnasium.registry.get(env.get_wrapper_attr("env_id"))
     while isinstance(env, gymnasium.Wrapper):
@@ -84,12 +84,12 @@ class RecordedEpisode:
     """One episode of a file.
 
     Args:
-        header: Recording from which it can be repeated.
+        header: Data needed to replay it.
         observations: Observations of reset and turns.
         actions: The action texts.
         rewards: The rewards.
-        is_complete: Whether the episode ended.
-        text: The lines as they stand in the file.
+        is_complete: True if the episode ended.
+        text: The lines of the file.
     """
 
     header: Mapping[str, Any]
@@ -109,7 +109,7 @@ def read_episodes(path: StrPath) -> list[RecordedEpisode]:
     lines = Path(path).read_text("utf8").split("\n")
     found: list[RecordedEpisode] = []
     records: list[dict[str, Any]] = []
-    for number, line in enumerate(lines[:-1]):  # what follows the last line break is empty or cut short
+    for number, line in enumerate(lines[:-1]):  # text after the last line break is empty or incomplete
         records.append(_record(line, path, number))
         if records[-1]["kind"] == "end":
             text = "\n".join(lines[number + 1 - len(records) : number + 1]) + "\n"

@@ -1,4 +1,4 @@
-"""Records every episode as JSON lines, so that it can be read, shown and replayed to the same bytes."""
+"""Recording of episodes as JSON lines, which replay byte for byte."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from turngym.wrappers.snapshots import parsed
 class Record(TextWrapper):
     """Records episodes without changing them.
 
-    Each wrapper has its own file in ``folder``, made with its first episode: ``0000.jsonl``, ``0001.jsonl`` and so on,
-    whichever is free. An episode is written with one call when it ends, so that killing the process loses only running
-    episodes; one interrupted by ``reset``, ``restore`` or ``close`` is written as incomplete.
-    :mod:``turngym.wrappers.recording.replay`` plays a file again. Wrappers outside this one are not recorded: put it
-    outermost to record what the agent sees.
+    Each wrapper has its own file in ``folder``, created with its first episode: the first free name of ``0000.jsonl``,
+    ``0001.jsonl`` and so on. An episode is written with one call when it ends, so a kill loses only running episodes;
+    one interrupted by ``reset``, ``restore`` or ``close`` is written as incomplete.
+    :mod:``turngym.wrappers.recording.replay`` replays a file. Wrappers outside this one are not recorded: use it as the
+    outermost one to record what the agent sees.
 
     Args:
         env: The environment.
@@ -42,8 +42,8 @@ class Record(TextWrapper):
         self._log: EpisodeLog | None = None
 
     def on_reset(self, result: ResetResult) -> None:
-        self._write(complete=False)  # only now: a rejected reset leaves the episode running
-        # a reset without a seed continues with a generator, and what lasts over resets is not in seed and options
+        self._write(complete=False)  # only now, because a rejected reset leaves the episode running
+        # without a seed the generator continues, and lasting state is not in seed and options
         needs_state = result.seed is None or self.has_lasting
         snapshot = parsed(self.snapshot()) if needs_state else None
         self._log = EpisodeLog(self.env, *result, snapshot)
@@ -56,7 +56,7 @@ class Record(TextWrapper):
         return step.reward, False
 
     def _write(self, *, complete: bool) -> None:
-        """Append the running episode to the file; one without a turn is dropped."""
+        """Append the running episode to the file, unless it has no turns."""
         log, self._log = self._log, None
         if log is None or not log.num_turns:
             return
@@ -71,7 +71,7 @@ class Record(TextWrapper):
             os.close(file)
 
     def snapshot(self) -> bytes:
-        """Return the snapshot of the environment inside: recording is not part of the state."""
+        """Return the snapshot of the inner environment; recording is not part of the state."""
         return bytes(self._inner("snapshot")())
 
     def _adopt(self, content: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:

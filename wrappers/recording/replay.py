@@ -1,4 +1,4 @@
-"""Plays recorded episodes again: same environment, same wrappers, same actions, same bytes."""
+"""Replay of recorded episodes: same environment, wrappers and actions, same bytes."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from turngym.wrappers.wrapping import Wrapping, is_left_out, wrapper_refusal
 def rewrap(
     env: gymnasium.Env[Any, str], wrappers: Sequence[Mapping[str, Any]], *, is_trusted: bool = False
 ) -> gymnasium.Env[Any, str]:
-    """Put the wrappers of a header around an environment; recorders, which change nothing, are left out.
+    """Apply the wrappers of a header to an environment, except recorders.
 
     Args:
         env: The environment.
         wrappers: Content of the header.
-        is_trusted: Whether the file is your own: wrappers may then name functions and files.
+        is_trusted: True for your own files, whose wrappers may name functions and files.
 
     Raises:
         UnknownName: There is no such wrapper.
-        ConfigError: The header is damaged, or asks for what a file may not ask for.
+        ConfigError: The header is damaged, or requests something that untrusted files may not.
     """
     for each in wrappers:
         try:
@@ -46,14 +46,15 @@ def rewrap(
 
 
 def rebuild(header: Mapping[str, Any], *, is_trusted: bool = False) -> gymnasium.Env[Any, str]:
-    """Make the environment that a header names, with its options and wrappers; nothing is imported that it names.
+    """Create the environment of a header, with options and wrappers; nothing named by the header is imported.
 
     Args:
         header: The header.
         is_trusted: Whether the file is your own, and may ask for what those of others may not.
 
     Raises:
-        ConfigError: The environment is not registered, the header is damaged, or asks for what a file may not ask for.
+        ConfigError: The environment is not registered, the header is damaged, or it requests something that untrusted
+            files may not.
     """
     try:
         env_id, settings, wrappers = header["env_id"], dict(header["settings"]), header["wrappers"]
@@ -69,7 +70,7 @@ def rebuild(header: Mapping[str, Any], *, is_trusted: bool = False) -> gymnasium
 
 
 def replay_episode(episode: RecordedEpisode, *, is_trusted: bool = False) -> str:
-    """Replay a recorded episode and return its new lines; equal text means that nothing has changed.
+    """Replay a recorded episode and return its new lines; equal text means equal results.
 
     Args:
         episode: The episode.
@@ -102,8 +103,8 @@ def replay_episode(episode: RecordedEpisode, *, is_trusted: bool = False) -> str
 def replay_jsonl(path: StrPath, *, is_trusted: bool = False) -> str:
     """Replay every episode of a recorded file and return the text of the new file.
 
-    It equals the text of the file, except for an incomplete last episode, if the environments are unchanged. An
-    interrupted episode is replayed as far as it went.
+    If the environments are unchanged, it equals the text of the file, except for an incomplete last episode. An
+    interrupted episode is replayed up to its interruption.
 
     Args:
         path: The file.
@@ -120,6 +121,6 @@ def replay_transcript(text: str, *, is_trusted: bool = False) -> str:
 
     Args:
         text: The transcript.
-        is_trusted: Whether it is your own: its wrappers may then name functions and files.
+        is_trusted: True for your own transcript, whose wrappers may name functions and files.
     """
     return replay(text, partial(rewrap, is_trusted=is_trusted))

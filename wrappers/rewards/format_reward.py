@@ -1,4 +1,4 @@
-"""Rewards well-formed completions and penalises others."""
+"""Rewards of well-formed completions."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from turngym.wrappers.core import StepResult, TextWrapper
 class FormatReward(TextWrapper):
     """Adds a bonus if the completion contains an action, and subtracts a penalty if not.
 
-    It checks the text that reaches it, so it belongs outside ``parse_action``: ``wrap(env, "parse_action",
-    "format_reward")``. Inside, it would see bare actions and penalise every one of them.
+    The checked text is the one that reaches this wrapper, so apply it outside ``parse_action``:
+    ``wrap(env, "parse_action", "format_reward")``. Inside, it would penalise every action.
 
     Args:
         env: The environment.
         format: Name of the format: ``tag``, ``boxed``, ``json`` or ``plain``.
-        bonus: Added to the reward of a turn whose completion is well formed.
+        bonus: Added to the reward of a turn with a well-formed completion.
         penalty: Subtracted from the reward of every other turn.
 
     >>> import gymnasium, turngym

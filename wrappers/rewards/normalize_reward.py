@@ -1,4 +1,4 @@
-"""Divides rewards by the standard deviation of the discounted return, estimated while playing."""
+"""Normalisation of rewards by a running standard deviation of the discounted return."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Moments(NamedTuple):
 
     @property
     def scale(self) -> float:
-        """The standard deviation of the population; 1 where it does not exist or is next to nothing."""
+        """Population standard deviation; 1 if undefined or almost 0."""
         deviation = math.sqrt(self.squares / self.size) if self.size > 1 else 0.0
         return deviation if deviation > _SMALLEST else 1.0
 
@@ -44,16 +44,16 @@ class Moments(NamedTuple):
 class NormalizeReward(TextWrapper):
     """Divides every reward by the standard deviation of the discounted sums of rewards up to each turn.
 
-    The sum starts at 0 with each episode; the statistics continue across episodes, belong to this environment, and are
-    saved in its snapshots. So the reward of a turn depends on earlier episodes: freeze the statistics where episodes
-    must be reproducible, as in evaluation, or are compared with each other, as in the groups of a trainer, since every
-    slot of a vector has its own statistics. A reward that is not finite is passed on and not counted.
+    The sum starts at 0 with each episode; the statistics continue across episodes, are separate for each environment,
+    and are saved in its snapshots. The reward of a turn therefore depends on earlier episodes: freeze the statistics if
+    episodes must be reproducible (evaluation) or are compared with each other (groups in training), because every slot
+    of a vector has its own. Non-finite rewards are passed on and not counted.
 
     Args:
         env: The environment.
         gamma: Discount per turn, in [0, 1].
-        clip: Largest absolute value of a reward that is given; None for no limit.
-        frozen: Whether the statistics are frozen; also an attribute that can be set at any time.
+        clip: Maximum absolute value of a normalised reward; None for no limit.
+        frozen: Freeze the statistics; the attribute can also be set later.
 
     >>> import gymnasium, turngym
     >>> env = NormalizeReward(gymnasium.make("turngym/FrozenLake-v0"), frozen=True)
@@ -84,7 +84,7 @@ class NormalizeReward(TextWrapper):
 
     @property
     def statistics(self) -> dict[str, float]:
-        """Size, mean and squares of :class:`Moments`; can be set, to carry them over to another environment."""
+        """Size, mean and squares of :class:`Moments`; can be set, to transfer them to another environment."""
         return dict(self.lasting)
 
     @statistics.setter
@@ -104,7 +104,7 @@ class NormalizeReward(TextWrapper):
 
     def on_step(self, step: StepResult) -> tuple[float, bool]:
         if not math.isfinite(step.reward):
-            return step.reward, False  # neither counted nor clipped, so that it is noticed
+            return step.reward, False  # neither counted nor clipped, to keep it visible
         self.state["sum"] = self.gamma * self.state["sum"] + step.reward
         if not self.frozen:
             self.lasting = Moments(**self.lasting).with_value(self.state["sum"])._asdict()

@@ -1,4 +1,4 @@
-"""Rewards progress without changing which policy is best (Ng, Harada and Russell 1999, potential-based shaping)."""
+"""Potential-based shaping with progress, which keeps the optimal policy (Ng, Harada and Russell 1999)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ZERO_WHEN = ("terminated", "over", "never")
 
 
 def potential(progress: float, scale: float) -> float:
-    """Return the potential of a state: its progress times ``scale``, 0 where the progress is unknown.
+    """Return the potential of a state: its progress times ``scale``, 0 if unknown.
 
     >>> potential(0.5, 2.0), potential(float("nan"), 2.0)
     (1.0, 0.0)
@@ -28,18 +28,18 @@ def potential(progress: float, scale: float) -> float:
 class ProgressReward(TextWrapper):
     """Adds ``gamma * phi(next) - phi(current)`` to every reward, where phi is ``scale`` times ``info["progress"]``.
 
-    The potential of a state in which the rules ended the episode is 0. Then the discounted sum of the added rewards is
-    ``-phi(start)`` for every policy, so the order of policies is unchanged. The potential of a truncated state is its
-    progress, which fits a critic that bootstraps there. For methods that treat a truncated episode as finished, such as
-    GRPO, ``zero_when="over"`` keeps the order of policies. With ``"never"`` the added rewards sum to the progress made;
-    that is a bonus, which may change the best policy. Limits set by outer wrappers are not visible here: put
-    ``turn_limit`` inside.
+    The potential of a terminal state is 0. The discounted sum of the added rewards is then ``-phi(start)`` for every
+    policy, so the order of policies is unchanged. The potential of a truncated state is its progress, which suits a
+    critic that bootstraps there. For methods that treat truncated episodes as finished, such as GRPO,
+    ``zero_when="over"`` keeps the order of policies. With ``"never"`` the added rewards sum to the progress made: a
+    bonus, which may change the optimal policy. Limits of outer wrappers are not visible here: apply ``turn_limit``
+    inside.
 
     Args:
         env: The environment.
-        gamma: The discount per turn that the trainer uses, in [0, 1].
+        gamma: The trainer's discount per turn, in [0, 1].
         scale: Potential of a solved task, at least 0.
-        zero_when: When the potential after a turn is 0: ``"terminated"``, ``"over"`` or ``"never"``.
+        zero_when: Condition for a potential of 0 after a turn: ``"terminated"``, ``"over"`` or ``"never"``.
 
     >>> import gymnasium, turngym
     >>> env = ProgressReward(gymnasium.make("turngym/GuessTheNumber-v0", low=1, high=3))

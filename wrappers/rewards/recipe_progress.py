@@ -19,16 +19,16 @@ from turngym.wrappers.rewards.recipes import RecipeBook, canonical_action, next_
 class RecipeProgress(TextWrapper):
     """Sets ``info["progress"]`` to the completed share of a recipe: the largest over the task's recipes.
 
-    ``turngym label-progress`` makes recipes from recorded episodes. The progress equals its label, but is below 1 until
-    the task is solved: at most n / (n + 1) for a recipe of n steps. It never falls. A task without a recipe keeps the
-    progress that the environment reports. An outer wrapper, such as ``progress_reward``, uses this progress.
+    ``turngym label-progress`` creates recipes from recorded episodes. The progress equals its labels, but is below 1
+    until the task is solved: at most n / (n + 1) for a recipe of n steps. It never falls. A task without a recipe keeps
+    the environment's progress. Outer wrappers, such as ``progress_reward``, use this progress.
 
     Args:
         env: The environment.
         path: The file with the recipes; empty for none.
 
     Raises:
-        ConfigError: The file is missing or holds something else.
+        ConfigError: The file is missing or is not a recipe file.
 
     >>> import gymnasium, turngym
     >>> from turngym.wrappers.rewards.recipes import Recipe
@@ -83,13 +83,13 @@ class RecipeProgress(TextWrapper):
 
 
 def progress(episode: Mapping[str, Any]) -> float:
-    """Return the progress that follows from what the wrapper remembers of an episode."""
+    """Return the progress in a wrapper's state."""
     if episode["is_solved"]:
         return 1.0
     return max(_share(row) for row in episode["rows"])
 
 
 def _share(row: Sequence[int]) -> float:
-    """Return the share of a recipe that is done, below 1, from the last row of its table."""
+    """Return the completed share of a recipe, below 1, from the last row of its table."""
     size = len(row) - 1
     return min(row[-1] / size, size / (size + 1))

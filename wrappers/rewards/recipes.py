@@ -1,7 +1,7 @@
 """Recipes: the common steps of solved episodes of a task, by longest common subsequences.
 
 They measure the progress of an episode without human or model labels. Source: ProgRM, arXiv 2505.18121
-(self-annotation). Everything but reading and writing files is a pure function of sequences of steps.
+(self-annotation). Except for file access, all functions are pure.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class Recipe(NamedTuple):
 
 
 def next_row(above: Sequence[int], step: str, second: Sequence[str]) -> list[int]:
-    """Return the row of the table of common subsequences that one more step of the first sequence adds.
+    """Return the next row of the table of common subsequences, for one more step of the first sequence.
 
-    At ``[j]`` a row has the length of the longest common subsequence of the steps so far and ``second[:j]``; the row
-    before the first step is all zeros.
+    Entry ``[j]`` is the length of the longest common subsequence of the steps so far and ``second[:j]``; the initial
+    row is all zeros.
 
     >>> next_row([0, 0, 0], "b", "ab")
     [0, 0, 1]
@@ -53,7 +53,7 @@ def next_row(above: Sequence[int], step: str, second: Sequence[str]) -> list[int
 
 
 def _table(first: Sequence[str], second: Sequence[str]) -> list[list[int]]:
-    """Return at ``[i][j]`` the length of the longest common subsequence of ``first[:i]`` and ``second[:j]``."""
+    """Return the lengths of the longest common subsequences of ``first[:i]`` and ``second[:j]``, at ``[i][j]``."""
     rows = [[0] * (len(second) + 1)]
     for step in first:
         rows.append(next_row(rows[-1], step, second))
@@ -81,7 +81,7 @@ def lcs(first: Sequence[str], second: Sequence[str]) -> Steps:
 
 
 def matched(steps: Sequence[str], recipe: Sequence[str]) -> list[int]:
-    """Return after each step how many steps of the recipe have been done, in its order; never falls.
+    """Return the number of completed recipe steps, in order, after each step; never falls.
 
     >>> matched("axbxa", "ab")
     [1, 1, 2, 2, 2]
@@ -90,16 +90,16 @@ def matched(steps: Sequence[str], recipe: Sequence[str]) -> list[int]:
 
 
 def recipes(solved: Iterable[Sequence[str]], most: int = 4, similarity: float = 0.5) -> list[Recipe]:
-    """Return the recipes of a task, each of a different route, the best supported first.
+    """Return the recipes of a task, one per route, the best supported first.
 
-    Solved episodes are taken shortest first. Each joins the recipe of which it has the largest share, which then
-    becomes their longest common subsequence, or starts one of its own. A recipe keeps at least the share ``similarity``
-    of the steps of the episode that started it, so that joining never empties it.
+    Solved episodes are processed shortest first. Each joins the recipe of which it contains the largest share, which
+    becomes their longest common subsequence, or starts a new one. A recipe keeps at least the share ``similarity`` of
+    its initial steps, so joining never empties it.
 
     Args:
         solved: The steps of solved episodes of one task; the order does not matter.
-        most: Recipes to keep; those with the least support go first.
-        similarity: Share of its first steps that a recipe must keep, in (0, 1].
+        most: Maximum number of recipes; those with the least support are dropped.
+        similarity: Share of its initial steps that a recipe must keep, in (0, 1].
 
     >>> [("".join(recipe.steps), recipe.support) for recipe in recipes(["abc", "abxc", "pq", "pyq"])]
     [('pq', 2), ('abc', 2)]
@@ -126,15 +126,15 @@ def recipes(solved: Iterable[Sequence[str]], most: int = 4, similarity: float = 
 
 
 def progress_labels(steps: Sequence[str], known: Sequence[Recipe], is_solved: bool) -> list[float]:
-    """Return the progress after each step: the largest share of a recipe that has been done.
+    """Return the progress after each step: the largest completed share of a recipe.
 
-    The label never falls. It ends at 1 for a solved episode. A failed one gets partial credit the same way and stays
-    below 1, since its task was not solved whatever it did: at most ``n / (n + 1)`` for a recipe of n steps.
+    The label never falls. It ends at 1 for a solved episode; a failed one stays below 1, at most ``n / (n + 1)`` for a
+    recipe of n steps.
 
     Args:
         steps: The steps of the episode.
-        known: Recipes of its task; without any, a solved episode alone can be labelled, at its end.
-        is_solved: Whether it solved the task.
+        known: Recipes of its task; without any, only the end of a solved episode can be labelled.
+        is_solved: True if the episode solved the task.
 
     >>> progress_labels("axbx", [Recipe(("a", "b", "c"), 2)], is_solved=False)
     [0.3333333333333333, 0.3333333333333333, 0.6666666666666666, 0.6666666666666666]
@@ -152,11 +152,11 @@ def progress_labels(steps: Sequence[str], known: Sequence[Recipe], is_solved: bo
 
 
 def canonical_action(goal: str, observation: str, action: str) -> str:
-    """Return an action without what differs between equal steps of equal tasks.
+    """Return an action without details that differ between equal steps of equal tasks.
 
-    Case and spaces do not count. A number of an element that the observation lists as ``[number] role name`` becomes
-    that role and name, since numbers change with the seed; an argument in brackets or quotes all of whose words the
-    goal has becomes ``{goal}``.
+    Case and spaces are ignored. The number of an element listed as ``[number] role name`` in the observation becomes
+    that role and name, because numbers change with the seed. An argument in brackets or quotes becomes ``{goal}`` if
+    the goal contains all its words.
 
     Args:
         goal: First observation of the episode.
@@ -183,7 +183,7 @@ def canonical_action(goal: str, observation: str, action: str) -> str:
 
 
 def task_key(env_id: str, instance: str, first_observation: str) -> str:
-    """Return a name for a task: the environment with the hash of the instance, or with what was seen first.
+    """Return a name for a task: the environment with the hash of the instance, or of the first observation.
 
     >>> task_key("turngym/Maze-v0", "12ab", "a maze")
     'turngym/Maze-v0 12ab'
@@ -194,11 +194,11 @@ def task_key(env_id: str, instance: str, first_observation: str) -> str:
 
 @dataclass(frozen=True)
 class RecipeBook:
-    """The recipes of many tasks, and what their steps are.
+    """The recipes of many tasks, with the kind of their steps.
 
     Args:
-        match: ``"action"`` for canonical actions, ``"state"`` for the states that they led to.
-        scope: Whether a recipe is for one ``"task"`` or for all of an ``"environment"``.
+        match: ``"action"`` for canonical actions, ``"state"`` for the resulting states.
+        scope: ``"task"`` for recipes of single tasks, ``"environment"`` for recipes of a whole environment.
         known: Name of a task, or id of an environment -> its recipes.
     """
 
@@ -207,7 +207,7 @@ class RecipeBook:
     known: Mapping[str, Sequence[Recipe]] = field(default_factory=dict)
 
     def of(self, env_id: str, instance: str, first_observation: str) -> Sequence[Recipe]:
-        """Return the recipes of a task, those that were made from what was seen first too; empty if there are none.
+        """Return the recipes of a task, by instance or first observation; empty if there are none.
 
         Args:
             env_id: The environment.
@@ -224,10 +224,10 @@ class RecipeBook:
 
     @classmethod
     def read(cls, path: Path) -> RecipeBook:
-        """Return what :meth:`write` wrote.
+        """Read a file written by :meth:`write`.
 
         Raises:
-            ConfigError: The file is missing or holds something else.
+            ConfigError: The file is missing or is not a recipe file.
         """
         try:
             content = read_json(path)

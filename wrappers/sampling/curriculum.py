@@ -1,4 +1,4 @@
-"""Moves to harder or easier levels of an environment according to the share of solved episodes."""
+"""Curriculum over levels of an environment, by the success rate."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def next_level(
     """Return the next level.
 
     Args:
-        level: The level that the results are from.
-        results: 1 for each episode that was solved and 0 for each that was not, the latest last.
+        level: The level of the results.
+        results: 1 for each solved episode and 0 for each other one, the latest last.
         num_levels: Number of levels.
-        window: Number of latest episodes that count; with fewer, the level stays.
-        raise_at: Share of solved episodes from which the next level follows.
-        lower_at: Share up to which the level before follows; None to never go back.
+        window: Number of latest episodes that count; with fewer, the level does not change.
+        raise_at: Minimum success rate for the next level.
+        lower_at: Maximum success rate for the previous level; None to never go back.
 
     >>> next_level(0, [1, 1, 0, 1], 3, window=4, raise_at=0.75, lower_at=0.2)
     1
@@ -49,16 +49,16 @@ class Curriculum(TextWrapper):
     episode truncated by an outer wrapper does not end here and is not counted.
 
     Args:
-        env: The environment. With levels it was made by ``gymnasium.make``; wrappers around it stay, around any level.
-        levels: For each level a registered id, or a dict of options, in which ``"id"`` may name another id. Without
-            levels the environment is the only one.
+        env: The environment. With levels, it must come from ``gymnasium.make``; its wrappers apply to every level.
+        levels: A registered id per level, or a dict of options, in which ``"id"`` may name another id. Without levels,
+            the environment is the only one.
         window: Number of latest episodes of a level that count, at least 1.
-        raise_at: Share of solved episodes from which on the next level follows, in (0, 1].
-        lower_at: Share up to which the level before follows, less than ``raise_at``; None to never go back.
+        raise_at: Minimum success rate for the next level, in (0, 1].
+        lower_at: Maximum success rate for the previous level, less than ``raise_at``; None to never go back.
         start: The first level.
 
     Raises:
-        ConfigError: An option is out of its range, or the levels differ in their spaces.
+        ConfigError: An option is out of range, or the levels differ in their spaces.
 
     >>> import gymnasium, turngym
     >>> env = Curriculum(gymnasium.make("turngym/TowerOfHanoi-v0"), levels=[{"discs": 2}, {"discs": 3}], window=1)
@@ -106,7 +106,7 @@ class Curriculum(TextWrapper):
 
     @property
     def origin(self) -> tuple[str, Mapping[str, Any]]:
-        """Id and options of the environment that was given."""
+        """Id and options of the given environment."""
         return self._origin
 
     @property
@@ -131,7 +131,7 @@ class Curriculum(TextWrapper):
         return level
 
     def _pick(self, level: int) -> None:
-        """Make a level the current one; the random generator continues."""
+        """Set the current level; the random generator continues."""
         env = self._levels[level]
         if env is not self._bottom.env:
             env.unwrapped.np_random = copy.deepcopy(self._bottom.env.unwrapped.np_random)
@@ -189,14 +189,14 @@ class Curriculum(TextWrapper):
 
 
 def _innermost(env: gymnasium.Wrapper[Any, str, Any, str]) -> gymnasium.Wrapper[Any, str, Any, str]:
-    """Return the wrapper that is directly around the environment."""
+    """Return the innermost wrapper."""
     while isinstance(env.env, gymnasium.Wrapper):
         env = env.env
     return env
 
 
 def _level_env(template: gymnasium.Env[Any, str], level: str | Mapping[str, Any]) -> gymnasium.Env[Any, str]:
-    """Make the environment of a level."""
+    """Create the environment of a level."""
     if template.spec is None:
         raise ConfigError(f"curriculum cannot make levels of {template}: make the environment with gymnasium.make.")
     options = {"id": level} if isinstance(level, str) else dict(level)

@@ -1,4 +1,4 @@
-"""Resets to tasks that are solved sometimes, but not always."""
+"""Sampling of tasks that are solved sometimes, but not always."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from turngym.wrappers.sampling.task_sampler import Task, TaskSampler
 
 @WRAPPERS.register("success_filter")
 class SuccessFilter(TextWrapper):
-    """Makes a reset without seed and task choose one that the agent solves sometimes.
+    """Samples tasks that the agent solves sometimes, in resets without seed and task.
 
-    The tasks are those of the data set, or the seeds ``first_seed .. first_seed + num_seeds - 1``. A reset with a
-    seed, or with ``options={"task": ...}``, plays that task, and a seed also seeds the following samples; so slots of a
-    vector that are reset with different seeds sample different tasks. The statistics of tasks persist across resets and
-    are saved in snapshots. A trainer that samples groups uses
-    :class:`turngym.wrappers.sampling.task_sampler.TaskSampler` itself, one for all slots.
+    The tasks are those of the data set, or the seeds ``first_seed .. first_seed + num_seeds - 1``. A reset with a seed,
+    or with ``options={"task": ...}``, plays that task. A seed also seeds the following samples, so slots of a vector
+    that are reset with different seeds sample different tasks. The statistics of tasks persist across resets and are
+    saved in snapshots. A trainer that samples groups uses :class:`turngym.wrappers.sampling.task_sampler.TaskSampler`
+    itself, one for all slots.
 
     Args:
         env: The environment.
-        low: Smallest share of solved episodes, in [0, 1].
-        high: Largest share, in [``low``, 1].
+        low: Minimum success rate, in [0, 1].
+        high: Maximum success rate, in [``low``, 1].
         num_seeds: Number of seeds to sample from if there is no data set.
-        first_seed: The first of them.
+        first_seed: The first of these seeds.
         window: Number of latest episodes of a task that count.
         min_episodes: With fewer episodes a task is always eligible.
         explore: Probability of sampling from all tasks.
@@ -76,7 +76,7 @@ class SuccessFilter(TextWrapper):
 
     @property
     def rates(self) -> Mapping[Task, float]:
-        """Share of solved episodes of every task, nan where none was played."""
+        """Success rate of every task, nan without episodes."""
         return self.sampler.rates()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:

@@ -13,22 +13,22 @@ Task: TypeAlias = int | str
 
 
 class TaskSampler:
-    """Samples tasks whose success rate is in an interval; a task with too few episodes counts as inside.
+    """Samples tasks whose success rate is in an interval; tasks with too few episodes count as inside.
 
     Samples depend only on ``seed``, the number of samples so far, and the recorded results. Trainers record every
     member of a group.
 
     Args:
         tasks: The tasks to sample from; at least one, all different.
-        low: Smallest share, in [0, 1].
-        high: Largest share, in [``low``, 1].
+        low: Minimum success rate, in [0, 1].
+        high: Maximum success rate, in [``low``, 1].
         window: Number of latest episodes of a task that count, at least 1.
         min_episodes: With fewer episodes a task is always eligible, at least 1.
         explore: Probability of sampling from all tasks, so that a task outside the interval can return.
         seed: Sampling seed.
 
     Raises:
-        ConfigError: An option is out of its range.
+        ConfigError: An option is out of range.
 
     >>> sampler = TaskSampler([1, 2], min_episodes=1, explore=0.0)
     >>> sampler.record(1, True)
@@ -62,10 +62,10 @@ class TaskSampler:
         self.window, self.min_episodes, self.explore = window, min_episodes, explore
         self._known = frozenset(self.tasks)
         self.memory: dict[str, Any] = {"seed": seed, "draws": 0, "results": {}}
-        """The mutable state as JSON values: save and restore it to continue."""
+        """The mutable state as JSON values, to save and restore."""
 
     def __contains__(self, task: object) -> bool:
-        """Return whether a task is one of the sampler's."""
+        """Return True if a task is one of the sampler's."""
         return task in self._known
 
     def reseed(self, seed: int) -> None:
@@ -73,22 +73,22 @@ class TaskSampler:
         self.memory["seed"], self.memory["draws"] = seed, 0
 
     def record(self, task: Task, solved: bool) -> None:
-        """Record the result of an episode; tasks that are not the sampler's are ignored."""
+        """Record the result of an episode; other tasks are ignored."""
         if task in self:
             results = self.memory["results"]
             results[str(task)] = [*results.get(str(task), []), int(solved)][-self.window :]
 
     def rate(self, task: Task) -> float:
-        """Return the share of the latest episodes that were solved, nan without any."""
+        """Return the success rate of the latest episodes, nan without any."""
         results = self.memory["results"].get(str(task), [])
         return sum(results) / len(results) if results else float("nan")
 
     def rates(self) -> Mapping[Task, float]:
-        """Return the shares of all tasks."""
+        """Return the success rates of all tasks."""
         return {task: self.rate(task) for task in self.tasks}
 
     def is_eligible(self, task: Task) -> bool:
-        """Return whether a task is neither too easy nor too hard, as far as known."""
+        """Return True if a task is neither too easy nor too hard, as far as known."""
         results = self.memory["results"].get(str(task), [])
         return len(results) < self.min_episodes or self.low <= sum(results) / len(results) <= self.high
 

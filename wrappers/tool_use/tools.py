@@ -1,4 +1,4 @@
-"""Tools in addition to any environment: functions that an agent may call before it acts."""
+"""Tools for any environment: functions that an agent may call before it acts."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Tools(TextWrapper):
     r"""Lets an agent call functions: their schemas are added to the instructions, results are observations.
 
     A completion with ``<tool_call>{"name": ..., "arguments": {...}}</tool_call>`` is a call and does not reach the
-    environment; every other one does. Errors in a call or a tool are returned as the observation.
-    Calls are turns of their own, so ``max_turns`` grows by ``max_calls``; a call beyond that is passed on as an action.
-    Tool results are part of the anchor and of snapshots; the tools' own state is not.
+    environment. Errors in a call or a tool are returned as the observation. A call is a turn, so ``max_turns`` grows by
+    ``max_calls``; further calls are passed on as actions. Tool results are part of the anchor and of snapshots; the
+    tools' own state is not.
 
     Coroutine functions are awaited; under the vector backend ``asyncio`` the other slots continue meanwhile. A tool
     that exceeds ``timeout`` is abandoned: a coroutine is cancelled, a function keeps running in its thread and its
@@ -48,13 +48,13 @@ class Tools(TextWrapper):
 
     Args:
         env: The environment.
-        tools: Functions with types, :class:`~turngym.envs.tools.tool_schema.Tool` objects, or texts such as
-            ``"package.module:function"``.
-        max_calls: Calls in an episode.
-        cost: Subtracted from the reward at every call.
-        error_cost: Also subtracted where a call is malformed or fails.
-        timeout: Seconds that a call may take.
-        output: Characters shown of a result.
+        tools: Functions with type annotations, :class:`~turngym.envs.tools.tool_schema.Tool` objects, or strings such
+            as ``"package.module:function"``.
+        max_calls: Maximum number of calls per episode.
+        cost: Subtracted from the reward of every call.
+        error_cost: Additionally subtracted if a call is malformed or fails.
+        timeout: Time limit of a call in seconds.
+        output: Maximum length of a result in characters.
 
     >>> import gymnasium, turngym
     >>> def add(a: int, b: int) -> int:
@@ -108,11 +108,11 @@ class Tools(TextWrapper):
 
     @property
     def finds_action(self) -> bool:
-        """True with tools: calls and actions are both found in a whole answer."""
+        """True with tools: calls and actions are both found in a whole completion."""
         return bool(self._most) or super().finds_action
 
     def transform_action(self, action: str) -> str:
-        """Take an action out of its tags, where the environment inside does not find it itself."""
+        """Remove the tags of an action, unless the inner environment finds it itself."""
         found = action_format(TAG).read(action) if self._most and not super().finds_action else None
         return action if found is None else found
 
@@ -148,7 +148,7 @@ class Tools(TextWrapper):
             info["action_is_valid"] = self.state["is_valid"]
 
     def _call_in(self, action: Any) -> str | None:
-        """Return the text of the call in an action, None where the action is for the environment."""
+        """Return the call in an action; None if the action is for the environment."""
         if not self._is_running or not isinstance(action, str) or self.num_calls >= self._most:
             return None
         return find_call(action)
@@ -205,7 +205,7 @@ class Tools(TextWrapper):
         return _Told(harmless(cut(text, self._output)), True, self._cost + tool.cost)
 
     def _run(self, tool: Tool, arguments: dict[str, Any]) -> _Told:
-        """Call a tool in a separate thread, which also has an event loop where it is a coroutine."""
+        """Call a tool in a separate thread, with an event loop for coroutines."""
         found: list[_Told] = []
 
         def call() -> None:

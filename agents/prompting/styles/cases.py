@@ -37,7 +37,7 @@ _SHOWN = "Episodes of other tasks that were solved, as examples:"
 @STYLES.register("cases")
 @dataclass(frozen=True)
 class Cases(Style):
-    """Shows solved episodes of other tasks, those whose first observation resembles this task's most.
+    """Shows solved episodes of other tasks, those with the most similar first observations.
 
     Episodes of a test split and those of another environment are refused. Where first observations differ between
     tasks, an episode that began with the same one is left out, since it may be of the task itself.

@@ -75,7 +75,7 @@ def read_verdict(text: str) -> Verdict:
 @STYLES.register(PURPOSE)
 @dataclass(frozen=True)
 class Checked(Style):
-    """Asks a critic about each action, and the player again after an objection.
+    """Lets a critic review each action; after an objection the player decides again.
 
     Args:
         by: Agent that judges: a language model such as openai:MODEL@URL or hf:PATH, or another agent such as expert,
