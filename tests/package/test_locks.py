@@ -112,6 +112,21 @@ def test_a_fork_that_outlives_the_holder_does_not_hold_the_folder(tmp_path: Path
         process.stdout.close()
 
 
+def test_a_fork_that_outlives_an_update_does_not_hold_the_file(tmp_path: Path) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    with locks.file_lock(tmp_path / "labels.json"):
+        child = os.fork()
+        if not child:
+            signal.pause()
+    try:
+        descriptor = os.open(tmp_path / f".labels.json{LOCK_FILE}", os.O_RDWR)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.close(descriptor)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": "x"}', "\x00" * 9000, '{"pid": 1e999}'])
 def test_a_damaged_lock_file_is_taken(content: str, tmp_path: Path) -> None:
     (tmp_path / LOCK_FILE).write_text(content)

@@ -1,7 +1,9 @@
 """Rewards for captions by labels that arrive while playing: counts, files, faults, snapshots, and training."""
 
+import gc
 import json
 import threading
+import weakref
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -22,7 +24,8 @@ from turngym.trainers.loop.trainer import Trainer
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, TrainConfig
 from turngym.wrappers import wrapping
-from turngym.wrappers.rewards.caption_labels import LONGEST, Labels
+from turngym.wrappers.rewards import caption_labels
+from turngym.wrappers.rewards.caption_labels import LONGEST, Labeller, Labels, shared_labels
 from turngym.wrappers.rewards.caption_reward import CaptionReward
 
 SCRIPT = """
@@ -156,6 +159,56 @@ def test_what_a_labeller_does_wrong_is_counted_and_ends_nothing(tmp_path: Path) 
     assert content["faults"] == 5 and content["labels"] == {} and "no model" in content["first_fault"]
     with closing(made(labeller=lambda captions: [None] * len(captions), wait=True)) as env:
         assert rewards(env, "2") == [0] and env.labels.faults == 0, "None says that there is no label"
+
+
+def test_labels_that_come_after_the_wrapper_was_closed_are_kept(tmp_path: Path) -> None:
+    path, may_answer = tmp_path / "labels.json", threading.Event()
+
+    def slow(captions: Sequence[str]) -> list[float]:
+        assert may_answer.wait(60)
+        return [1.0] * len(captions)
+
+    with closing(made(labels=str(path), labeller=slow)) as env:
+        env._see("\n".join(map(str, range(60))))  # two calls of the labeller
+    worker = env.labels._worker
+    del env
+    may_answer.set()
+    assert worker is not None
+    worker.join(60)
+    assert len(json.loads(path.read_text())["labels"]) == 61
+
+
+def test_the_maker_of_a_labeller_lives_as_long_as_the_table_that_is_found_by_its_id() -> None:
+    def maker(value: float) -> Labeller:
+        return lambda captions: [value] * len(captions)
+
+    labels, alive = shared_labels("", maker, {"value": 1.0}), weakref.ref(maker)
+    del maker
+    gc.collect()
+    assert alive() is not None and labels.labeller is not None
+
+
+def test_a_labeller_that_exits_is_a_fault() -> None:
+    def leave(captions: Sequence[str]) -> list[float]:
+        raise SystemExit("no key")
+
+    labels = Labels(None, leave)
+    for _ in range(4):
+        labels.request(["a"])
+        assert labels.join()
+    assert labels.faults == 3 and "no key" in labels.first_fault
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_captions_without_a_label_are_bounded(wait: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(caption_labels, "_MOST_LABELS", 50)
+    may_answer = threading.Event()
+    labels = Labels(None, lambda captions: [None for _ in captions if wait or may_answer.wait(60)])
+    for number in range(100):
+        (labels.label if wait else labels.request)([str(number)])
+    assert len(labels._failed) + len(labels._waiting) <= 50
+    may_answer.set()
+    assert labels.join()
 
 
 def test_a_file_that_cannot_be_written_is_a_fault(tmp_path: Path, script: str) -> None:

@@ -191,6 +191,9 @@ def file_lock(path: Path) -> Iterator[None]:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
+        if fcntl is not None:
+            with contextlib.suppress(OSError):  # closing does not release it while a fork has the file open
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)
 
 

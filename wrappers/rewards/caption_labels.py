@@ -46,6 +46,7 @@ class Labels:
     Args:
         path: The file; None keeps the labels in memory.
         labeller: Labels unknown captions; None leaves them unlabelled.
+        source: Maker of the labeller, which has to live as long as the table that is found by it.
 
     Raises:
         ConfigError: The file holds something else.
@@ -56,9 +57,10 @@ class Labels:
     {'a door': 6.0, 'a key': 5.0}
     """
 
-    def __init__(self, path: Path | None = None, labeller: Labeller | None = None) -> None:
+    def __init__(self, path: Path | None = None, labeller: Labeller | None = None, source: object = None) -> None:
         self.path = path
         self.labeller = labeller
+        self._source = source
         self.known: dict[str, float] = {}
         """Caption -> label."""
         self.faults = 0
@@ -78,7 +80,9 @@ class Labels:
         """Have captions labelled in the background, and return immediately."""
         self._look()
         with self._change:
-            self._waiting.update((each, None) for each in captions if self._is_wanted(each))
+            if len(self._waiting) < _MOST_LABELS:  # more if the labeller hangs
+                self._waiting.update((each, None) for each in captions if self._is_wanted(each))
+            self._change.notify_all()
             if self._waiting and (self._worker is None or not self._worker.is_alive()):  # a fork has no threads
                 self._worker = threading.Thread(target=self._work, name="turngym-captions", daemon=True)
                 self._worker.start()
@@ -92,7 +96,7 @@ class Labels:
     def join(self, seconds: float = 60.0) -> bool:
         """Wait until the requested captions are labelled; return whether they are."""
         with self._change:
-            return self._change.wait_for(lambda: self._worker is None, seconds)
+            return self._change.wait_for(lambda: not self._waiting, seconds)
 
     def flush(self) -> None:
         """Write new labels and faults to the file; a file that cannot be written counts as a fault."""
@@ -101,27 +105,36 @@ class Labels:
         began, self._is_new = time.monotonic(), False
         try:
             self._write(self.path)
-        except (OSError, ConfigError) as error:
+        except (OSError, ValueError) as error:  # such as a path that no system has
             self._fault(error)
         now = time.monotonic()
         self._write_at = now + max(_INTERVAL, _REST * (now - began))
 
     def _is_wanted(self, caption: str) -> bool:
-        is_open = self._failed[caption] < _MOST_TRIES and len(self.known) < _MOST_LABELS
+        is_open = self._failed[caption] < _MOST_TRIES and len(self.known) + len(self._failed) < _MOST_LABELS
         return self.labeller is not None and is_open and caption not in self.known
 
     def _work(self) -> None:
-        while True:
-            with self._change:
-                batch = [each for each in list(self._waiting)[:_BATCH] if self._is_wanted(each)]
-                for each in list(self._waiting)[:_BATCH]:
-                    del self._waiting[each]
-                if not batch and not self._waiting:
-                    self._worker = None
+        while batch := self._next_batch():
+            try:
+                self.label(batch)
+            finally:
+                with self._change:
+                    for each in batch:
+                        del self._waiting[each]
                     self._change.notify_all()
-                    return
-            if batch:
-                self._ask(batch)
+
+    def _next_batch(self) -> list[str]:
+        """Return captions to label; none, after the write that is due, if there are none."""
+        with self._change:
+            rest = self._write_at - time.monotonic() if self._is_new else 0.0
+            self._change.wait_for(lambda: self._waiting, max(rest, 0.0))
+            batch = list(self._waiting)[:_BATCH]
+            if not batch:
+                self._worker = None
+        if not batch:
+            self.flush()  # the wrappers may have been closed before the last labels came
+        return batch
 
     def _ask(self, captions: list[str]) -> None:
         """Ask the labeller; what fails stays unlabelled and is asked for again when it is next seen."""
@@ -130,7 +143,7 @@ class Labels:
             labels = list(self.labeller(list(captions)))
             if len(labels) != len(captions):
                 raise ConfigError(f"the labeller returned {len(labels)} labels for {len(captions)} captions.")
-        except Exception as error:  # user code: anything may be raised
+        except (Exception, SystemExit) as error:  # user code: anything may be raised
             self._fault(error)
             self._failed.update(captions)
             labels = []
@@ -145,7 +158,7 @@ class Labels:
         if time.monotonic() >= self._write_at:
             self.flush()
 
-    def _fault(self, error: Exception) -> None:
+    def _fault(self, error: BaseException) -> None:
         self.faults += 1
         self.first_fault = self.first_fault or error_text(error)
 
@@ -241,7 +254,7 @@ def shared_labels(path: str, labeller: str | Labeller, options: Mapping[str, Any
     key = os.getpid(), place, labeller if isinstance(labeller, str) else id(labeller), repr(sorted(options.items()))
     found = _SHARED.get(key)
     if found is None:
-        found = _SHARED[key] = Labels(Path(place) if place else None, labeller_of(labeller, options))
+        found = _SHARED[key] = Labels(Path(place) if place else None, labeller_of(labeller, options), labeller)
     return found
 
 
