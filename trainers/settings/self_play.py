@@ -41,7 +41,7 @@ class SelfPlayConfig(Options):
         for opponent in self.opponents:
             kind, sign, count = opponent.partition(":")
             if kind == "past" and not (sign and count.isdecimal() and int(count) > 0):
-                raise ConfigError(f"past selves are written past:N with N of at least 1, got {opponent!r}.")
+                raise ConfigError(f"frozen copies are written past:N with N of at least 1, got {opponent!r}.")
         if self.is_prioritised and set(self.opponents) == {"self"}:
             raise ConfigError(
                 f"matching {self.matching} draws among opponents other than self: add some, as in "

@@ -1,4 +1,4 @@
-"""Training on games between seats: opponents, past selves, the same numbers after a resume, the command line."""
+"""Training on games between seats: opponents, frozen copies, the same numbers after a resume, the command line."""
 
 import json
 from collections.abc import Mapping
@@ -199,7 +199,7 @@ def test_wrong_settings_are_told_before_anything_is_played() -> None:
         GameTask(replace(SMALL, self_play=SelfPlayConfig(evaluation_opponents=("equilibrum",))))
     with pytest.raises(UnknownName, match=r"no player named 'pst:4'. Did you mean 'past:4'\?"):
         GameTask(replace(SMALL, self_play=SelfPlayConfig(opponents=("self", "pst:4"))))
-    with pytest.raises(ConfigError, match=r"past selves are written past:N with N of at least 1, got 'past'"):
+    with pytest.raises(ConfigError, match=r"frozen copies are written past:N with N of at least 1, got 'past'"):
         SelfPlayConfig(opponents=("past",))
     with pytest.raises(ConfigError, match=r"freeze_every must be a whole number of at least 1, got 0"):
         SelfPlayConfig(freeze_every=0)

@@ -55,7 +55,7 @@ def test_past_selves_are_not_played_by_workers() -> None:
         rollout=RolloutConfig(ray=RayConfig(workers=2)),
         self_play=SelfPlayConfig(opponents=("self", "past:2")),
     )
-    with pytest.raises(ConfigError, match=r"^past selves are kept in the learner's process"):
+    with pytest.raises(ConfigError, match=r"^frozen copies are kept in the learner's process"):
         make_task(game)
 
 

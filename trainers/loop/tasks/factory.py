@@ -91,7 +91,7 @@ def _played(config: TrainConfig, algorithm: Algorithm[Any] | None, ranks: Ranks)
         return make(config)
     if is_game(config.env) and config.self_play.num_past:
         raise ConfigError(
-            "past selves are kept in the learner's process: leave out --rollout.ray.workers, or past:N of "
+            "frozen copies are kept in the learner's process: leave out --rollout.ray.workers, or past:N of "
             "--self-play.opponents."
         )
     if is_game(config.env) and config.self_play.is_prioritised:

@@ -1,4 +1,4 @@
-"""A multi-agent game as a training task, by self-play or against past policies and players."""
+"""A multi-agent game as a training task, by self-play or against frozen copies and players."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ class GameTask(TaskSource):
         return self.tables.sides[number % len(self.tables.sides)]
 
     def _others(self) -> list[str]:
-        """Return all opponents but the learner itself, past selves oldest first."""
+        """Return all opponents but the learner itself, frozen copies oldest first."""
         found: list[str] = []
         for name in self.config.self_play.opponents:
             if name.startswith("past:"):
@@ -285,14 +285,14 @@ class GameTask(TaskSource):
         return self.matchmaking.metrics({name: ages.get(name, name) for name in self._others()}, self.tables.sides)
 
     def save(self, folder: RunFolder) -> None:
-        """Write the checkpoint's past policies and the results against opponents."""
+        """Write the checkpoint's frozen copies and the results against opponents."""
         kept = [int(path.name) for path in all_checkpoints(folder.checkpoints)]
         self.past.save(folder.path / "past", min(kept, default=0))
         if kept and self.config.self_play.is_prioritised:
             self.matchmaking.save(folder.path / "opponents", kept)
 
     def resume(self, folder: RunFolder, model: LanguageModel, iteration: int) -> None:
-        """Restore past policies and results against opponents."""
+        """Restore frozen copies and results against opponents."""
         self.past.load(folder.path / "past", model, iteration)
         if self.config.self_play.is_prioritised:
             self.matchmaking.load(folder.path / "opponents", iteration)

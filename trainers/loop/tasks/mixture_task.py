@@ -247,6 +247,6 @@ def require_mixable(config: TrainConfig) -> None:
     games = [member.config.self_play for member in config.members if is_game(member.config.env)]
     if len(games) > 1 and any(each.num_past or each.is_prioritised for each in games):
         raise ConfigError(
-            "past selves and results against opponents are kept for one game of a run: leave out past:N of "
+            "frozen copies and results against opponents are kept for one game of a run: leave out past:N of "
             "--self-play.opponents and --self-play.matching, or all but one of the games."
         )

@@ -90,8 +90,8 @@ class PastSelves:
                 network.load_state_dict(load_file(path), strict=False)
             except (OSError, ValueError, RuntimeError, SafetensorError) as error:
                 raise CheckpointError(
-                    f"the past self {path} is damaged ({type(error).__name__}): delete it, and the run continues with "
-                    "the others."
+                    f"the frozen copy {path} is damaged ({type(error).__name__}): delete it, and the run continues "
+                    "with the others."
                 ) from error
             self._add(path.stem, model.with_network(network.requires_grad_(False).eval(), path.stem))
 
