@@ -1,1 +1,1 @@
-"""Asynchronous rollouts: episodes are played while the learner learns, and a journal keeps all of them."""
+"""Asynchronous rollouts, which overlap with updates and are recorded in a journal."""

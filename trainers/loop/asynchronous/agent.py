@@ -1,4 +1,4 @@
-"""The agent of asynchronous rollouts: it notes who wrote each turn, and takes over turns that were written before."""
+"""The agent of asynchronous rollouts: records the weights' version of each turn, and reuses recorded turns."""
 
 from __future__ import annotations
 
@@ -13,25 +13,24 @@ from turngym.errors import PromptTooLong
 
 
 class VersionedAgent(Agent):
-    """Plays as another agent, and gives each decision the version of the weights that wrote it.
+    """Wraps an agent, and adds the version of the sampling weights to each decision.
 
     Args:
-        agent: Plays.
-        refresh: Called before the agent acts; takes over new weights and returns their version.
+        agent: The inner agent.
+        refresh: Called before the agent acts; loads new weights and returns their version.
     """
 
     def __init__(self, agent: ModelAgent, refresh: Callable[[], int]) -> None:
         self.agent = agent
         self.refresh = refresh
         self.taken_over = 0
-        """Turns that were taken over."""
+        """Reused turns."""
         self.diverged = 0
-        """Episodes whose environment did not come back to what it had shown; they continue from there with new
-        turns."""
+        """Episodes whose replay differs from the journal; they continue from there with new turns."""
         self._written: dict[int, list[Turn]] = {}
 
     def expect(self, episode: int, turns: Sequence[Turn]) -> None:
-        """Take over turns of an episode that were written before, as far as it is asked for them."""
+        """Reuse the recorded turns of an episode in the following requests."""
         self._written[episode] = list(turns)
 
     def act(self, requests: Sequence[Request]) -> list[Decision]:
@@ -46,9 +45,9 @@ class VersionedAgent(Agent):
         return [known[request.slot] or fresh[request.slot] for request in requests]
 
     def _take_over(self, request: Request) -> Decision | None:
-        """Return the decision that was written for a request before; None if there is none, or it saw something else.
+        """Return the recorded decision for a request; None without one, or if its prompt differs.
 
-        The prompt is built again, and has to be the same.
+        The prompt is built again and must be equal.
         """
         turns = self._written.get(request.episode, [])
         if request.turn >= len(turns):
@@ -79,25 +78,25 @@ class VersionedAgent(Agent):
             policy_version=turn.policy_version,
         )
 
-    # The other calls are those of the agent.
+    # Delegated to the agent.
 
     def attach(self, vector: TextVectorEnv) -> None:
         """Set the vector."""
         self.agent.attach(vector)
 
     def pictures_of(self, request: Request) -> tuple[bytes, ...]:
-        """Return the images in the prompt that was built last for a request's episode."""
+        """Return the images in the latest prompt of a request's episode."""
         return self.agent.pictures_of(request)
 
     def final_prompt(self, request: Request) -> tuple[int, ...]:
-        """Return the prompt that a request would get."""
+        """Return the prompt that a request would get, without acting."""
         return self.agent.final_prompt(request)
 
     def recall(self, episode: int, turns: Sequence[Turn]) -> None:
-        """Remember the turns that came before."""
+        """Load the history of an episode that branches from another."""
         self.agent.recall(episode, turns)
 
     def forget(self, episode: int) -> None:
-        """Forget an episode that has ended."""
+        """Drop the memory of a finished episode."""
         self._written.pop(episode, None)
         self.agent.forget(episode)

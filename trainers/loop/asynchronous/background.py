@@ -1,4 +1,4 @@
-"""The agent of asynchronous rollouts with servers: no episode waits for another one's completion."""
+"""The agent of asynchronous rollouts with servers, which samples completions independently."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _Asked = tuple[Request, tuple[int, ...]]
 
 
 class BackgroundAgent(VersionedAgent, StreamAgent):
-    """Plays as another agent, whose completions are sampled in the background, each on its own.
+    """Wraps an agent, and samples its completions in the background, each separately.
 
-    New weights are synced in the background too. Meanwhile episodes that have started continue with the weights that
-    the sampler has. First turns wait until the newest weights sample, and a weight sync waits for first turns that are
-    being sampled: all episodes of a group start with the same weights, which are no older than the group.
+    New weights are also synced in the background; meanwhile, running episodes continue with the old weights. First
+    turns wait for the newest weights, and a weight sync waits for first turns in progress, so all episodes of a group
+    start with the same weights, which are at least as new as the group.
 
     Args:
-        agent: Plays.
-        sampler: Samples.
-        weights: The weights that the sampler follows.
+        agent: The inner agent.
+        sampler: The sampler.
+        weights: The sampler's weights.
     """
 
     def __init__(self, agent: ModelAgent, sampler: BackgroundSampler, weights: SamplerWeights) -> None:
@@ -69,11 +69,11 @@ class BackgroundAgent(VersionedAgent, StreamAgent):
         return found
 
     def is_working(self) -> bool:
-        """Return whether an answer is still to come."""
+        """Return True if an answer is pending."""
         return bool(self._asked or self._held or self._ready)
 
     def rest(self, seconds: float | None) -> None:
-        """Wait until there is an answer, or new weights have arrived."""
+        """Wait for an answer or new weights."""
         awaited: list[Future[object]] = [*self._asked]  # type: ignore[list-item]
         if self._handing is not None:
             awaited.append(self._handing)  # type: ignore[arg-type]
@@ -81,7 +81,7 @@ class BackgroundAgent(VersionedAgent, StreamAgent):
             futures.wait(awaited, seconds, futures.FIRST_COMPLETED)
 
     def abandon(self) -> None:
-        """Give up all requests; waits only for a weight sync that has started."""
+        """Cancel all requests; waits only for a weight sync in progress."""
         self._given_up.set()
         for future in self._asked:
             future.cancel()
@@ -95,7 +95,7 @@ class BackgroundAgent(VersionedAgent, StreamAgent):
         self._advance()
 
     def _advance(self) -> None:
-        """Hand over new weights, and start what does not have to wait for them."""
+        """Sync new weights, and start the requests that need not wait for them."""
         if self._handing is not None and self._handing.done():
             self._arrived, self._handing = self._handing.result(), None
         is_behind = self._arrived < self.weights.newest

@@ -1,4 +1,4 @@
-"""The gate between the player and the learner: how far rollouts may run ahead of the weights."""
+"""Staleness limiter: bounds how far rollouts run ahead of training."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import threading
 
 
 class Gate:
-    """Lets groups of episodes start while few of them can become stale.
+    """Staleness limiter of groups, between player and learner.
 
-    A version counts the iterations that have been trained. Every iteration trains on ``batch`` groups, so a group that
-    starts while fewer than ``(staleness + version + 1) * batch`` have started can be trained on before it is older than
+    The version is the number of completed iterations. Every iteration trains on ``batch`` groups, so a group that
+    starts while fewer than ``(staleness + version + 1) * batch`` have started is trained on at an age of at most
     ``staleness`` versions.
 
     Args:
-        batch: Groups of an iteration.
-        staleness: Maximum versions between the weights that started a group and those that it trains.
-        iterations: Iterations of the run, beyond which nothing starts; 0 for no end.
-        version: Version of the weights now.
-        begun: Groups that have started so far; those of earlier iterations unless given.
+        batch: Groups per iteration.
+        staleness: Maximum versions between the weights that started a group and those trained on it.
+        iterations: Iterations of the run, for which groups are started; 0 for no end.
+        version: Current version of the weights.
+        begun: Number of groups started so far; by default those of earlier iterations.
 
     >>> gate = Gate(batch=2, staleness=0)
     >>> gate.begin(), gate.begin(), gate.begin()
@@ -36,27 +36,27 @@ class Gate:
         self.version = version
         self.begun = version * batch if begun is None else begun
         self.dropped = 0
-        """Groups that were refused because they were too old."""
+        """Number of groups rejected as too stale."""
         self.extra = 0
-        """Groups that iterations took beyond their batch."""
+        """Number of groups that iterations used beyond their batch."""
         self.is_closed = False
         self.changed = threading.Condition()
-        """Held while anything here changes; notified afterwards."""
+        """Guards all changes, and is notified after them."""
 
     @property
     def limit(self) -> int:
-        """Groups that may have started by now."""
+        """Maximum number of started groups."""
         ahead = self.staleness + self.version + 1
         return (min(ahead, self.iterations) if self.iterations else ahead) * self.batch + self.extra
 
     def begin(self, timeout: float | None = 0.0) -> int | None:
-        """Let one more group start.
+        """Start one more group if allowed.
 
         Args:
-            timeout: Seconds to wait until it may; None waits for ever.
+            timeout: Maximum waiting time in seconds; None for no limit.
 
         Returns:
-            The version now; None if it may not begin, or the gate is closed.
+            The current version; None if the group may not start, or the gate is closed.
         """
         with self.changed:
             self.changed.wait_for(lambda: self.is_closed or self.begun < self.limit, timeout)
@@ -66,10 +66,10 @@ class Gate:
             return self.version
 
     def admits(self, oldest: int) -> bool:
-        """Return whether a group may be trained on now; if not, another one may start in its place.
+        """Return True if a group is fresh enough to train on; otherwise another may start in its place.
 
         Args:
-            oldest: Version of the oldest weights that wrote one of its turns.
+            oldest: Oldest version of the weights of its turns.
         """
         with self.changed:
             is_stale = self.version - oldest > self.staleness
@@ -86,13 +86,13 @@ class Gate:
             self.changed.notify_all()
 
     def add(self, groups: int) -> None:
-        """Let the iteration of now train on more groups than a batch, as methods that resample do."""
+        """Let the current iteration train on additional groups, for methods that resample."""
         with self.changed:
             self.extra += groups
             self.changed.notify_all()
 
     def close(self) -> None:
-        """Let nothing start any more, and wake all waiting threads."""
+        """Close the gate: no further groups start; wakes all waiting threads."""
         with self.changed:
             self.is_closed = True
             self.changed.notify_all()

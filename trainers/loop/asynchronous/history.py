@@ -21,13 +21,13 @@ Record = dict[str, Any]
 
 @dataclass
 class EpisodeHistory:
-    """An episode as far as it is known.
+    """Journal entries of an episode.
 
     Args:
         turns: Its turns; the last one is open unless the episode has finished.
         state: State of the environment before the last turn; empty if it could not be saved.
-        whole: The episode, once it has finished.
-        has_begun: Whether it was given to a slot.
+        whole: The complete episode, once finished.
+        has_begun: True if it has started in a slot.
     """
 
     turns: list[Turn] = field(default_factory=list)
@@ -38,14 +38,14 @@ class EpisodeHistory:
 
 @dataclass
 class GroupHistory:
-    """A group as far as it is known.
+    """Journal entries of a group.
 
     Args:
         number: Number of the group in the run.
         version: Version of the weights that it started with.
         specs: Its episodes.
-        episodes: Number of an episode -> what is known of it.
-        costs: What the sampler computed for the batch that starts with the group, where batches are played whole.
+        episodes: Episode number -> its entries.
+        costs: Sampler costs of the batch that starts with the group, if batches are played as a whole.
     """
 
     number: int
@@ -56,11 +56,11 @@ class GroupHistory:
 
     @property
     def is_finished(self) -> bool:
-        """True if all of its episodes are over."""
+        """True if all of its episodes have finished."""
         return all(each.whole is not None for each in self.episodes.values())
 
     def whole(self) -> list[Trajectory]:
-        """Return its episodes, which have all finished."""
+        """Return its episodes, all of them finished."""
         found = [each.whole for each in self.episodes.values()]
         return [trajectory for trajectory in found if trajectory is not None]
 
@@ -70,7 +70,7 @@ class Batch:
     """Training data of an iteration.
 
     Args:
-        rounds: The groups of each call that gathered episodes.
+        rounds: The groups of each rollout.
         metrics: Metrics of these rollouts.
     """
 
@@ -84,9 +84,9 @@ class History:
 
     Args:
         iteration: The checkpoint.
-        groups: Groups that the weights of the checkpoint have not been trained on.
+        groups: Groups not trained on before the checkpoint.
         trained: Iteration since the checkpoint -> its batch.
-        next_number: The group that is planned next.
+        next_number: Number of the next group.
     """
 
     iteration: int
@@ -96,14 +96,14 @@ class History:
 
     @classmethod
     def of(cls, records: Iterable[Mapping[str, Any]], iteration: int) -> History:
-        """Return what records say for the checkpoint of an iteration."""
+        """Return the history of some records, for the checkpoint of an iteration."""
         found = cls(iteration)
         for record in records:
             getattr(found, f"_{record['is']}")(record)
         return found
 
     def to_train(self) -> set[int]:
-        """Return the groups of iterations since the checkpoint, which are trained on again."""
+        """Return the groups of iterations since the checkpoint, to be trained on again."""
         return {number for batch in self.trained.values() for each in batch.rounds for number in each}
 
     # One method for each kind of record.
@@ -169,7 +169,7 @@ def _earn(turn: Turn, earned: Sequence[Any]) -> None:
 
 
 def planned_record(number: int, version: int, specs: Sequence[EpisodeSpec]) -> Record:
-    """Return the record of a group that was planned."""
+    """Return the record of a planned group."""
     return {
         "is": "planned",
         "group": number,
@@ -181,14 +181,14 @@ def planned_record(number: int, version: int, specs: Sequence[EpisodeSpec]) -> R
 
 
 def begun_record(number: int, episode: int) -> Record:
-    """Return the record of an episode that was given to a slot."""
+    """Return the record of a started episode."""
     return {"is": "begun", "group": number, "episode": episode}
 
 
 def turn_record(number: int, decided: OpenTurn) -> Record:
-    """Return the record of a decided turn, with what the turn before it earned.
+    """Return the record of a decided turn, with the result of the previous turn.
 
-    A prompt that continues from the tokens of the turn before is written without them.
+    For a prompt that continues the previous turn, only the new tokens are written.
     """
     before, content, shared = decided.before, turn_to_json(decided.turn), 0
     if before is not None:
@@ -208,7 +208,7 @@ def turn_record(number: int, decided: OpenTurn) -> Record:
 
 
 def finished_record(number: int, trajectory: Trajectory) -> Record:
-    """Return the record of an episode that ended; its turns have records of their own."""
+    """Return the record of a finished episode; its turns have separate records."""
     header = trajectory_to_json(replace(trajectory, turns=[]))
     del header["turns"]
     return {
@@ -222,7 +222,7 @@ def finished_record(number: int, trajectory: Trajectory) -> Record:
 
 
 def whole_records(number: int, trajectory: Trajectory) -> list[Record]:
-    """Return the records of an episode whose turns have not been written yet."""
+    """Return the records of an episode without written turns."""
     turns = trajectory.turns
     pairs = zip([None, *turns], turns, strict=False)
     opened = [OpenTurn(trajectory.spec, index, turn, before, b"") for index, (before, turn) in enumerate(pairs)]
@@ -230,5 +230,5 @@ def whole_records(number: int, trajectory: Trajectory) -> list[Record]:
 
 
 def trained_record(iteration: int, rounds: Sequence[Sequence[int]], metrics: Mapping[str, float]) -> Record:
-    """Return the record of an iteration that was trained."""
+    """Return the record of a trained iteration."""
     return {"is": "trained", "iteration": iteration, "rounds": [list(each) for each in rounds], "metrics": {**metrics}}

@@ -1,4 +1,4 @@
-"""Metrics of asynchronous rollouts, and the warning about methods that take stale samples for fresh ones."""
+"""Metrics of asynchronous rollouts, and a warning about methods that treat stale samples as fresh."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BUCKETS = 4
 
 
 class RolloutMeter:
-    """Counts how stale an iteration's samples were, what was dropped, and who waited for whom.
+    """Measures staleness, dropped groups and waiting times of iterations.
 
     Args:
         staleness: Maximum iterations of rollouts ahead of the learner.
@@ -37,11 +37,11 @@ class RolloutMeter:
         self._overlap = 0.0
 
     def begin(self, stage: Stage, player: Player) -> None:
-        """Start to measure a run."""
+        """Start the measurement of a run."""
         self._stage, self._player = stage, player
 
     def gathered(self, episodes: Sequence[Trajectory], iteration: int) -> None:
-        """Count the tokens of a batch by the age of the weights that wrote them."""
+        """Count the tokens of a batch by the age of their weights."""
         for turn in (turn for episode in episodes for turn in episode.turns):
             if turn.policy_version >= 0:
                 self._tokens[min(iteration - turn.policy_version, _BUCKETS)] += len(turn.completion_ids)
@@ -49,12 +49,12 @@ class RolloutMeter:
         self._gathered = time.perf_counter(), self._player.idle_seconds()
 
     def dropped(self, groups: Sequence[Group]) -> None:
-        """Count groups that were too old."""
+        """Count dropped groups."""
         self._dropped_groups += len(groups)
         self._dropped += [episode for group in groups for episode in group.episodes]
 
     def trained(self) -> None:
-        """Note that the update of a batch is over: how long of it something was being played."""
+        """Record the end of a batch's update, and its overlap with rollouts."""
         assert self._player is not None
         began, idle = self._gathered
         seconds = max(time.perf_counter() - began, 1e-9)
@@ -85,10 +85,10 @@ class RolloutMeter:
 
 
 def correction_warning(config: TrainConfig, algorithm: Algorithm[object]) -> str:
-    """Return what is wrong with training a method on samples that may be stale; empty if nothing is.
+    """Return a warning about training a method on stale samples; empty for none.
 
-    Ratios against the sampler's own log-probabilities, with a clip, take care of samples of older weights. Ratios
-    against the trainer's, or none at all, need a correction.
+    Clipped ratios to the sampler's log-probabilities account for samples of older weights. Ratios to the trainer's, or
+    no ratios, need a correction.
     """
     is_corrected = Need.TRAINER_LOGPROBS in algorithm.needs or (
         isinstance(algorithm, PolicyMethod) and algorithm.weighs_sampler

@@ -1,4 +1,4 @@
-"""The thread that plays episodes while the learner learns."""
+"""The thread that plays episodes during updates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from turngym.trainers.loop.tasks.task import EnvTask
 from turngym.trainers.records.journal import Journal
 
 RETRIES = 3
-"""Maximum number of continuations of an episode after its environment's worker died."""
+"""Maximum number of resumptions of an episode after its environment's worker died."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class Stage:
     """State shared by player and learner.
 
     Args:
-        task: Plays.
-        weights: Those that sample.
+        task: Task that plays.
+        weights: The sampling weights.
         gate: Staleness limit of rollouts.
-        pool: Groups on their way to the learner.
-        journal: Output folder.
+        pool: Finished groups for the learner.
+        journal: The journal.
         history: Entries written before this process started.
     """
 
@@ -45,7 +45,7 @@ class Stage:
 
 
 def lost_its_worker(trajectory: Trajectory) -> bool:
-    """Return whether an episode broke because the process of its environment died, which is not a fault of its own."""
+    """Return True if an episode faulted because its environment's process died."""
     return bool(trajectory.fault) and fault_kind(trajectory.fault) == "worker died"
 
 
@@ -59,11 +59,11 @@ class Player(ABC):
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
         self.next_number = stage.history.next_number
-        """The group that is planned next."""
+        """Number of the next group."""
         self.restored = 0
-        """Episodes that continued from what the journal says of them."""
+        """Number of episodes resumed from the journal."""
         self.replayed = 0
-        """Episodes that continued after their environment's worker had died."""
+        """Number of episodes resumed after their environment's worker died."""
         self._of_iteration: tuple[int, Sequence[EpisodeSpec]] = -1, ()
         self._thread: threading.Thread | None = None
         self._idle = 0.0
@@ -74,17 +74,17 @@ class Player(ABC):
         """Play until the gate is closed."""
 
     def request(self, iteration: int, attempt: int) -> None:  # noqa: B027
-        """Note that the learner waits for a batch; called from its thread."""
+        """Record that the learner waits for a batch; called from its thread."""
 
     def metrics(self) -> Mapping[str, float]:
-        """Return the metrics of what was played since the last call; called from the learner's thread."""
+        """Return the metrics since the last call; called from the learner's thread."""
         return self.stage.task.metrics()
 
     def plan(self, wait: bool) -> Sequence[EpisodeSpec]:
-        """Return the episodes of the next group; nothing if none may start.
+        """Return the episodes of the next group; empty if none may start.
 
         Args:
-            wait: Wait until one may start, or the gate is closed.
+            wait: Wait until a group may start, or the gate is closed.
         """
         number = self.next_number
         version = self.stage.pool.begin(number)
@@ -109,13 +109,13 @@ class Player(ABC):
         return [replace(spec, episode=number * size + k, group=number) for k, spec in enumerate(own)]
 
     def start(self) -> None:
-        """Start to play; does nothing if it has started."""
+        """Start the thread; does nothing if started."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="rollouts", daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
-        """Stop as soon as no environment or sampler is waited for; unfinished episodes are in the journal."""
+        """Stop after pending calls of environments and sampler; unfinished episodes are in the journal."""
         self.stage.gate.close()
         if self._thread is not None:
             self._thread.join()
@@ -128,7 +128,7 @@ class Player(ABC):
 
     @contextmanager
     def idle(self) -> Iterator[None]:
-        """Count the time inside as time in which nothing is being played."""
+        """Context whose duration counts as idle time."""
         self._idle_since = time.perf_counter()
         try:
             yield
@@ -137,6 +137,6 @@ class Player(ABC):
             self._idle_since = None
 
     def idle_seconds(self) -> float:
-        """Return the time so far in which nothing was being played."""
+        """Return the idle time so far, in seconds."""
         since = self._idle_since
         return self._idle + (0.0 if since is None else time.perf_counter() - since)

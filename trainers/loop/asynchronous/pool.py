@@ -1,4 +1,4 @@
-"""Groups of episodes between the player and the learner."""
+"""Finished groups between player and learner."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OnStale: TypeAlias = Literal["wait", "drop"]
 
 @dataclass(frozen=True)
 class Group:
-    """A group whose episodes are all over.
+    """A finished group.
 
     Args:
         number: Number of the group in the run.
@@ -29,20 +29,20 @@ class Group:
 
     @property
     def oldest(self) -> int:
-        """Version of the oldest weights that wrote one of its turns."""
+        """Oldest version of the weights of its turns."""
         written = [t.policy_version for each in self.episodes for t in each.turns if t.policy_version >= 0]
         return min(written, default=self.version)
 
 
 class Pool:
-    """Takes finished groups from the player, and gives the learner batches that are fresh enough.
+    """Queue of finished groups, from which the learner takes batches that are fresh enough.
 
-    With ``wait``, a batch has what could not be trained on in time otherwise, so that the learner waits for stragglers
-    and nothing is dropped; because of the gate, that is never more than a batch. With ``drop``, it takes what finished
-    first, and drops groups that have become too old.
+    With ``wait``, a batch contains all groups that would otherwise become too stale, so the learner waits for
+    stragglers and nothing is dropped; because of the gate, these are at most a batch. With ``drop``, a batch contains
+    the first finished groups, and groups that have become too stale are dropped.
 
     Args:
-        gate: Counts versions and groups; its condition guards the pool as well.
+        gate: Staleness limiter; its condition also guards the pool.
         on_stale: Handling of groups that exceed the staleness bound.
     """
 
@@ -50,17 +50,17 @@ class Pool:
         self.gate = gate
         self.on_stale = on_stale
         self.playing: dict[int, int] = {}
-        """Groups that are being played -> the version that they started with."""
+        """Group in progress -> version at its start."""
         self.finished: dict[int, Group] = {}
-        """Groups that wait for the learner, in the order in which they finished."""
+        """Groups waiting for the learner, in the order in which they finished."""
         self.dropped: list[Group] = []
-        """Groups dropped since the last look."""
+        """Groups dropped since the last call."""
         self.waited = 0.0
-        """Seconds that the learner has waited."""
+        """Waiting time of the learner in seconds."""
         self._error: BaseException | None = None
 
     def begin(self, number: int, timeout: float | None = 0.0) -> int | None:
-        """Let a group start, see :meth:`Gate.begin`."""
+        """Start a group, see :meth:`Gate.begin`."""
         with self.gate.changed:
             version = self.gate.begin(timeout)
             if version is not None:
@@ -68,25 +68,25 @@ class Pool:
             return version
 
     def go_on(self, number: int, version: int) -> None:
-        """Note that a group is being played that the gate counts already."""
+        """Add a group in progress that the gate has already counted."""
         with self.gate.changed:
             self.playing[number] = version
 
     def finish(self, number: int, episodes: Sequence[Trajectory]) -> None:
-        """Hand over a group whose episodes are over."""
+        """Add a finished group."""
         with self.gate.changed:
             version = self.playing.pop(number)
             self.finished[number] = Group(number, version, episodes)
             self.gate.changed.notify_all()
 
     def fail(self, error: BaseException) -> None:
-        """Let the learner raise an error of the player."""
+        """Pass an error of the player to the learner."""
         with self.gate.changed:
             self._error = error
             self.gate.changed.notify_all()
 
     def take(self, count: int) -> list[Group]:
-        """Wait for a batch of so many groups, and return it in the order of their numbers.
+        """Wait for a batch of groups, and return it ordered by number.
 
         Raises:
             Exception: Exception of the player.
@@ -111,7 +111,7 @@ class Pool:
         )
 
     def _chosen(self, count: int) -> list[Group]:
-        """Return the groups of the next batch: as many old ones as needed, then those that finished first."""
+        """Return the groups of the next batch: old ones as needed, then the first finished ones."""
         rest, chosen = list(self.finished.values()), list[Group]()
         for version, needed in [*self._needed(), (self.gate.version, count)]:
             old = [group for group in rest if group.version <= version][: max(needed - len(chosen), 0)]
@@ -120,10 +120,10 @@ class Pool:
         return chosen[:count]
 
     def _needed(self) -> list[tuple[int, int]]:
-        """Return versions, oldest first, and how many groups of that version or before the next batch must have.
+        """Return versions, oldest first, with the minimum number of groups up to that version in the next batch.
 
-        Groups of a version can be trained on for some iterations to come, and each of these takes one batch: what does
-        not fit into the batches after the next one is due now.
+        Groups of a version can be used in a limited number of further batches; those that do not fit into the later
+        ones must be in the next one.
         """
         if self.on_stale == "drop":
             return []

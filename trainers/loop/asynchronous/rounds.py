@@ -1,4 +1,4 @@
-"""A player that plays the batch that the learner waits for, as synchronous rollouts do."""
+"""A player of batches on request, as in synchronous rollouts."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from turngym.trainers.loop.setup import iteration_specs
 
 
 class _Closed(Exception):
-    """The player has been stopped in the middle of a batch."""
+    """The player was stopped during a batch."""
 
 
 class _Stoppable(VersionedAgent):
-    """A versioned agent whose next turn ends a batch that nobody waits for any more."""
+    """A versioned agent that ends an abandoned batch at its next turn."""
 
     stage: Stage
 
@@ -33,9 +33,9 @@ class _Stoppable(VersionedAgent):
 
 
 class RoundPlayer(Player):
-    """Plays a batch in lockstep for every request of the learner: the same episodes and numbers as without a thread.
+    """Plays a batch in lockstep per request of the learner, with the same results as without a thread.
 
-    Finished batches are taken from the journal. A batch that was interrupted is played again, to the same bits.
+    Finished batches are read from the journal. An interrupted batch is replayed, bit for bit.
     """
 
     def __init__(self, stage: Stage) -> None:
@@ -45,7 +45,7 @@ class RoundPlayer(Player):
         self.next_number = known[0] if known else self.next_number
 
     def request(self, iteration: int, attempt: int) -> None:
-        """Ask for the batch of an iteration's attempt."""
+        """Request the batch of an iteration's attempt."""
         self._requests.put((iteration, attempt))
 
     def stop(self) -> None:
@@ -55,7 +55,7 @@ class RoundPlayer(Player):
         super().stop()
 
     def play(self) -> None:
-        """Play what is requested until the gate is closed."""
+        """Play requested batches until the gate is closed."""
         while True:
             with self.idle():
                 wanted = self._requests.get()
@@ -85,7 +85,7 @@ class RoundPlayer(Player):
             self.stage.pool.finish(number, found[place * size : (place + 1) * size])
 
     def _known(self, numbers: range, groups: Sequence[Sequence[EpisodeSpec]]) -> list[Trajectory]:
-        """Return the episodes of a batch that the journal has as a whole; nothing if one is missing."""
+        """Return the episodes of a batch from the journal; empty if incomplete."""
         known = [self.stage.history.groups.pop(number, None) for number in numbers]
         found = [one for one in known if one is not None and one.is_finished]
         if (
@@ -99,7 +99,7 @@ class RoundPlayer(Player):
         return [episode for one in found for episode in one.whole()]
 
     def _played(self, iteration: int, specs: Sequence[EpisodeSpec], first: int) -> list[Trajectory]:
-        """Play a batch; episodes whose worker died are played again."""
+        """Play a batch; episodes whose worker died are replayed."""
         task, size = self.stage.task, self.stage.task.config.rollout.group_size
         place = {spec.episode: number for number, spec in enumerate(specs)}
         found: dict[int, Trajectory] = {}

@@ -1,4 +1,4 @@
-"""A player that never waits for the slowest episode: groups start as soon as the gate and the slots let them."""
+"""A player that never waits for the slowest episode: groups start as soon as gate and slots permit."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _RESTORE_FAILED = "restore failed"
 class StreamPlayer(Player, Feed):
     """Plays a stream of groups; all episodes of a group start with the same weights.
 
-    Unfinished groups in the journal are continued: from the environment's snapshot before an episode's last turn, or
-    from its reset with the recorded actions if it has no snapshots.
+    Unfinished groups in the journal are resumed: from the environment's snapshot before an episode's last turn, or by
+    replaying the recorded actions if it has no snapshots.
     """
 
     def __init__(self, stage: Stage) -> None:
@@ -40,7 +40,7 @@ class StreamPlayer(Player, Feed):
         self._take_up()
 
     def _agent(self) -> VersionedAgent:
-        """Return what plays: in the background where the sampler is able to."""
+        """Return the agent, one that samples in the background if the sampler supports it."""
         weights = self.stage.weights
         plays = self.stage.task.agent(weights.model, 0)
         sampler = weights.model.background
@@ -49,7 +49,7 @@ class StreamPlayer(Player, Feed):
         return BackgroundAgent(plays, sampler, weights)
 
     def metrics(self) -> Mapping[str, float]:
-        """Return the metrics of what was played since the last call, with what the sampler computed."""
+        """Return the metrics since the last call, including sampler costs."""
         self.stage.task.cache.note(self.agent.agent)
         return super().metrics()
 
@@ -61,7 +61,7 @@ class StreamPlayer(Player, Feed):
     # What was interrupted.
 
     def _take_up(self) -> None:
-        """Queue the unfinished groups of the journal, and sync the finished ones."""
+        """Queue the unfinished groups of the journal, and pass on the finished ones."""
         history = self.stage.history
         for number in sorted(set(history.groups) - history.to_train()):
             group = history.groups.pop(number)
@@ -80,7 +80,7 @@ class StreamPlayer(Player, Feed):
         return [spec for spec in group.specs if group.episodes[spec.episode].whole is None]
 
     def _again(self, spec: EpisodeSpec, known: EpisodeHistory) -> EpisodeSpec:
-        """Return the episode that continues from what is known of one."""
+        """Return the resumed episode of journal entries."""
         if not known.turns:
             return spec
         before, turn = [None, *known.turns][-2], known.turns[-1]
@@ -91,7 +91,7 @@ class StreamPlayer(Player, Feed):
     # The feed.
 
     def take(self, free: int, wait: bool) -> Sequence[EpisodeSpec] | None:
-        """Return episodes that start now; None once the gate is closed."""
+        """Return episodes to start now; None once the gate is closed."""
         found: list[EpisodeSpec] = []
         if self.stage.gate.is_closed:
             return None
@@ -109,7 +109,7 @@ class StreamPlayer(Player, Feed):
         return found
 
     def _plan(self, wait: bool) -> list[EpisodeSpec]:
-        """Return the episodes of the next group; nothing if none may start."""
+        """Return the episodes of the next group; empty if none may start."""
         specs = list(self.plan(wait))
         if specs:
             number = specs[0].group
@@ -122,7 +122,7 @@ class StreamPlayer(Player, Feed):
         self.stage.journal.append([turn_record(turn.spec.group, turn) for turn in turns])
 
     def ended(self, trajectory: Trajectory) -> None:
-        """Keep an episode that is over, and hand its group over if it was the last one."""
+        """Record a finished episode, and pass on its group if it was the last one."""
         spec = trajectory.spec
         if self._goes_on(trajectory):
             return
@@ -138,7 +138,7 @@ class StreamPlayer(Player, Feed):
         self.stage.pool.finish(number, [done[spec.episode] for spec in specs])
 
     def _goes_on(self, trajectory: Trajectory) -> bool:
-        """Queue an episode again whose worker died, or whose state could not be restored; returns whether it was."""
+        """Queue an episode again if its worker died or its state could not be restored; return True if queued."""
         spec, has_failed = trajectory.spec, trajectory.fault.startswith(_RESTORE_FAILED)
         if not (has_failed or lost_its_worker(trajectory)) or self._attempts[spec.episode] >= RETRIES:
             return False

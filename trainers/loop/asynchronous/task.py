@@ -1,4 +1,4 @@
-"""An environment with one agent whose episodes are played by their own thread and kept in a journal."""
+"""Single-agent environment with asynchronous rollouts, recorded in a journal."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from turngym.trainers.records.run_folder import RunFolder
 
 
 class AsyncTask(WrappedTask[EnvTask]):
-    """Gathers episodes from a player that runs next to the learner, and writes down what becomes of each.
+    """Task whose episodes are played by a thread next to the learner and recorded in a journal.
 
-    The journal is in the folder ``journal`` of a run. A run that continues from a checkpoint first trains again on the
-    batches that were trained on since, from the journal, and then continues with the episodes that were being played.
+    The journal is in the folder ``journal`` of a run. A resumed run first trains again on the batches since the
+    checkpoint, read from the journal, and then resumes the unfinished episodes.
 
     Args:
-        task: Plays.
+        task: Inner task.
     """
 
     def __init__(self, task: EnvTask) -> None:
@@ -50,7 +50,7 @@ class AsyncTask(WrappedTask[EnvTask]):
     # The player and what it shares with the learner.
 
     def sampling_model(self, model: LanguageModel) -> LanguageModel:
-        """Return the copy of the policy that samples; the policy itself where nothing is played during updates."""
+        """Return the sampling copy of the policy; the policy itself if rollouts do not overlap with updates."""
         if self._weights is None:
             self._weights = SamplerWeights(model, copies=self.config.rollout.staleness > 0)
         return self._weights.model
@@ -63,13 +63,13 @@ class AsyncTask(WrappedTask[EnvTask]):
 
     @property
     def player(self) -> Player:
-        """The player of a run that gathers."""
+        """The player during rollouts."""
         assert self._player is not None, "gathered outside of playing()"
         return self._player
 
     @contextmanager
     def playing(self, folder: RunFolder, model: LanguageModel, iteration: int) -> Iterator[None]:
-        """Open the journal, and let the player play from an iteration on until the context is left."""
+        """Context with an open journal and a player, from an iteration on."""
         self.sampling_model(model)
         weights = self._weights
         assert weights is not None
@@ -97,14 +97,14 @@ class AsyncTask(WrappedTask[EnvTask]):
         return StreamPlayer(stage) if self.config.rollout.order == "continuous" else RoundPlayer(stage)
 
     def _gate(self, history: History) -> Gate:
-        """Return the gate of a run that continues: only groups that will be trained on count as started."""
+        """Return the gate of a resumed run: only groups still to be trained on count as started."""
         settings = self.config.rollout
         ahead = history.groups if settings.order == "continuous" else history.to_train()
         begun = history.iteration * settings.groups + len(ahead)
         return Gate(settings.groups, settings.staleness, self.config.iterations, history.iteration, begun)
 
     def _start_unless_behind(self, iteration: int) -> None:
-        """Start the player once the learner is where it was when the run was interrupted."""
+        """Start the player once the learner has caught up with the interrupted run."""
         if iteration not in self.stage.history.trained:
             self.player.start()
 
@@ -116,7 +116,7 @@ class AsyncTask(WrappedTask[EnvTask]):
         """Return the episodes of a batch, as soon as it is complete.
 
         Raises:
-            ConfigError: They are to be greedy, or a part of a batch.
+            ConfigError: Greedy episodes, or a part of a batch, are requested.
             CheckpointError: The journal has another number of batches for the iteration.
         """
         if greedy:
@@ -147,7 +147,7 @@ class AsyncTask(WrappedTask[EnvTask]):
         return episodes
 
     def _trained_before(self, stored: Batch, iteration: int, attempt: int) -> list[Group]:
-        """Return a batch that was trained on before the run was interrupted, and after its checkpoint."""
+        """Return a batch trained on between checkpoint and interruption."""
         if attempt >= len(stored.rounds):
             raise CheckpointError(
                 f"the journal has {len(stored.rounds)} batches for iteration {iteration}, and one more is asked for: "
@@ -165,14 +165,14 @@ class AsyncTask(WrappedTask[EnvTask]):
             self._meter.dropped(dropped)
 
     def metrics(self) -> Mapping[str, float]:
-        """Return metrics of the rollouts of an iteration; those that were trained before are as they were then."""
+        """Return rollout metrics of an iteration; for batches trained on again, the recorded ones."""
         if self._stored is not None:
             return self._stored.metrics
         self._metrics = {**self.player.metrics(), **self._meter.metrics()}
         return self._metrics
 
     def trained(self, model: LanguageModel, iteration: int) -> None:
-        """Write down what was trained on, and hand the new weights to the sampler."""
+        """Record the trained batch, and publish the new weights to the sampler."""
         stage = self.stage
         numbers = [number for each in self._rounds for number in each]
         if self._stored is None:
@@ -189,7 +189,7 @@ class AsyncTask(WrappedTask[EnvTask]):
     # Checkpoints.
 
     def save(self, folder: RunFolder) -> None:
-        """Start the journal's segment of the newest checkpoint; not while batches are trained on again."""
+        """Start the journal's segment for the newest checkpoint, unless batches are being trained on again."""
         if self._stage is None or self._again:
             return
         kept = [int(path.name) for path in all_checkpoints(folder.checkpoints)]

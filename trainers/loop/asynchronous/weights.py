@@ -1,4 +1,4 @@
-"""The sampler's copy of the policy, whose weights change between calls of the sampler only."""
+"""The sampler's copy of the policy, whose weights change only between calls of the sampler."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from turngym.trainers.engine.sharing import copy_sharing_frozen, frozen_paramete
 
 
 class SamplerWeights:
-    """A copy of the policy that samples while the policy itself is being updated; frozen weights are shared.
+    """Copy of the policy for sampling during updates; frozen weights are shared.
 
-    The learner publishes new weights at any time and never waits. The thread that samples takes them over with
-    :meth:`refresh` before it samples again, so that no completion is written by two versions, and what was computed
-    with the old weights is dropped: the tensors change in place, which caches watch for.
+    The learner publishes new weights at any time without waiting. The sampling thread loads them with :meth:`refresh`
+    between calls, so no completion mixes versions. Tensors change in place, by which caches of old weights are
+    invalidated.
 
     Args:
         model: The policy.
-        copies: False samples with the policy itself, where nothing is played while it is being updated. The last bits
-            of a copy's numbers can differ, since its tensors lie elsewhere in memory.
+        copies: If False, the policy itself samples, for rollouts that do not overlap with updates. The last bits of a
+            copy's outputs may differ, because its tensors are elsewhere in memory.
     """
 
     def __init__(self, model: LanguageModel, copies: bool = True) -> None:
         self.copies = copies
         self.model = model.with_network(_copy(model.network)) if copies else model
-        """Sampler, with a ``generate`` of its own for servers and vLLM."""
+        """Sampler, with a separate ``generate`` for servers and vLLM."""
         self.version = 0
-        """Version of the weights that sample now."""
+        """Version of the sampling weights."""
         self.newest = 0
-        """Version of the weights that were published last."""
+        """Version of the latest published weights."""
         self._lock = threading.Lock()
         self._staged: tuple[int, dict[str, Tensor]] | None = None
 
     def publish(self, network: PreTrainedModel, version: int) -> None:
-        """Hand over the weights of a new version."""
+        """Publish the weights of a new version."""
         own = own_tensors(network, frozen_parameters(network)) if self.copies else {}
         staged = version, {name: tensor.detach().clone() for name, tensor in own.items()}
         with self._lock:
             self._staged, self.newest = staged, version
 
     def refresh(self) -> int:
-        """Take over the newest weights; returns their version. Only the thread that samples may call it."""
+        """Load the newest weights and return their version; only for the sampling thread."""
         with self._lock:
             staged, self._staged = self._staged, None
         if staged is not None:

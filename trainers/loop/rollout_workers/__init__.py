@@ -1,1 +1,1 @@
-"""Rollouts on a Ray cluster: workers with environments and a copy of the policy, and the task that divides episodes."""
+"""Rollouts on a Ray cluster: workers with environments and a policy copy, and the task that distributes episodes."""

@@ -1,4 +1,4 @@
-"""What rollout workers on a Ray cluster play with: settings, weights of a version, and a check that they arrived."""
+"""State of rollout workers on a Ray cluster: settings, versions of weights, and their verification."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from turngym.trainers.settings.ray import RayConfig
 
 
 class Synced(NamedTuple):
-    """A version of the weights that workers receive.
+    """A version of the weights for workers.
 
     Args:
-        version: Number of weight syncs before, and this one.
-        expected: Probe values that the learner computes with it.
+        version: Number of weight syncs, including this one.
+        expected: The learner's probe values.
     """
 
     version: int
@@ -32,10 +32,10 @@ class Synced(NamedTuple):
 
 
 class VersionCheck:
-    """Compares what each worker computes for a probe with what the learner computed at the weight sync.
+    """Compares each worker's probe values with the learner's at the weight sync.
 
-    The bytes of what is trained arrive as they were sent. The rest of the model does not travel if every machine finds
-    it by itself: it may be another revision there, and a worker's libraries may be other versions.
+    Trained weights are sent unchanged, but other weights may be loaded from another revision on a worker's machine, and
+    its libraries may have other versions.
 
     Args:
         temperature: Temperature of the rollouts.
@@ -47,24 +47,24 @@ class VersionCheck:
         self._sound: dict[str, int] = {}
 
     def probe(self, model: LanguageModel) -> Sequence[Sequence[int]]:
-        """Return the sequences that workers compute with new weights."""
+        """Return the probe's sequences."""
         if self._prints is None:
             self._prints = Fingerprints.of(model, self.temperature)
         return self._prints.sequences
 
     def expect(self, model: LanguageModel, version: int) -> Synced:
-        """Return what a version of the weights gives, when it is synced."""
+        """Return the expected probe values of the weights being synced."""
         self.probe(model)
         assert self._prints is not None
         return Synced(version, self._prints.expect(model.network))
 
     def fault_of(self, worker: str, answer: Answer, synced: Synced) -> str:
-        """Return what is wrong with the weights that an answer was played with, in words; empty for sound ones.
+        """Return the problem with the weights of an answer; empty for valid ones.
 
         Args:
             worker: Name of the worker.
-            answer: Its answer.
-            synced: The weights that it was to play with.
+            answer: The worker's answer.
+            synced: The weights assigned to it.
         """
         assert self._prints is not None
         if answer.version != synced.version:
@@ -81,7 +81,7 @@ class VersionCheck:
 
 @dataclass(frozen=True)
 class WeightedShare:
-    """A job of the pool: a share, and the version of the weights that it is played with."""
+    """A job of the pool: a share with a version of the weights."""
 
     share: Share
     synced: Synced
@@ -90,20 +90,20 @@ class WeightedShare:
     check: VersionCheck
 
     def begin(self, actor: Any) -> Any:
-        """Start it in an actor, and return the future of its answer."""
+        """Start the job in an actor, and return the future of its answer."""
         return actor.play.remote([self.setup], self.synced.version, [self.weights], self.share)
 
     def fault_of(self, worker: str, answer: Answer) -> str:
-        """Return what is wrong with the answer of a worker, in words; empty for a sound one."""
+        """Return the problem with the answer of a worker; empty for a valid one."""
         return self.check.fault_of(worker, answer, self.synced)
 
 
 class Cluster:
-    """The workers of a run, and the weights that they last received.
+    """The workers of a run, and their latest weights.
 
     Args:
         config: Settings of the run.
-        make_task: Makes the task that plays; called in every worker.
+        make_task: Creates the task; called in every worker.
     """
 
     def __init__(self, config: TrainConfig, make_task: Callable[[TrainConfig], TaskSource]) -> None:
@@ -125,7 +125,7 @@ class Cluster:
         return 0 if self._synced is None else self._synced.version
 
     def job(self, model: LanguageModel, share: Share) -> WeightedShare:
-        """Return a share as a job with the model's weights, which are put into Ray's object store if they are new."""
+        """Return a job of a share and the model's weights, which are put into Ray's object store if new."""
         began = time.perf_counter()
         ray = import_ray()
         if self._setup is None:
@@ -147,7 +147,7 @@ class Cluster:
                 self._metrics[name] = self._metrics.get(name, 0.0) + value
 
     def metrics(self) -> dict[str, float]:
-        """Return the metrics added since the last call, summed, and how many workers were lost."""
+        """Return the summed metrics since the last call, and the number of lost workers."""
         with self._metrics_lock:
             found, self._metrics = self._metrics, {}
         lost, self._lost = self.pool.lost - self._lost, self.pool.lost
@@ -159,9 +159,9 @@ class Cluster:
 
 
 def _of_a_worker(config: TrainConfig) -> TrainConfig:
-    """Return the settings as they hold inside of a worker, which plays alone and sees only GPUs that it reserved.
+    """Return the settings for a worker, which plays alone and sees only its reserved GPUs.
 
-    With vLLM its own copy of the policy receives weights and computes nothing, so that it stays in main memory.
+    With vLLM, its copy of the policy only receives weights and therefore stays in CPU memory.
     """
     settings = config.rollout
     share = -(-settings.groups // settings.ray.workers) * settings.group_size

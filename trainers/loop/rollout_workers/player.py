@@ -1,4 +1,4 @@
-"""A player of asynchronous rollouts whose groups are played by rollout workers on a Ray cluster."""
+"""A player of asynchronous rollouts by rollout workers on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from turngym.trainers.loop.tasks.task import EnvTask
 
 
 class ClusterPlayer(Player):
-    """Gives free workers the next groups, as many at once as make two shares a worker of a batch.
+    """Assigns the next groups to free workers, in shares of half a worker's part of a batch.
 
-    A share is played with one version of the weights from beginning to end. Finished groups are in the journal; groups
-    that were being played when a run was interrupted are played again from their beginning.
+    A share is played with a single version of the weights. Finished groups are in the journal; groups in progress at an
+    interruption are replayed from their start.
 
     Args:
         stage: State shared with the learner.
@@ -31,13 +31,13 @@ class ClusterPlayer(Player):
         self.cluster = cluster
         self._size = max(stage.gate.batch // (2 * cluster.config.rollout.ray.workers), 1)
         self._shares: dict[int, int] = {}
-        """Shares that are being played -> version of their weights."""
+        """Share in progress -> version of its weights."""
         self._given = 0
         self._again: deque[Sequence[EpisodeSpec]] = deque()
         self._take_up()
 
     def metrics(self) -> Mapping[str, float]:
-        """Return the metrics of the workers' tasks, summed, and how many workers were lost."""
+        """Return the summed metrics of the workers' tasks, and the number of lost workers."""
         return self.cluster.metrics()
 
     def play(self) -> None:
@@ -54,7 +54,7 @@ class ClusterPlayer(Player):
                     self._finish(number, answer.trajectories)
 
     def _take_up(self) -> None:
-        """Hand over the finished groups of the journal, and queue the others."""
+        """Pass on the finished groups of the journal, and queue the others."""
         history = self.stage.history
         for number in sorted(set(history.groups) - history.to_train()):
             group = history.groups.pop(number)
@@ -66,12 +66,12 @@ class ClusterPlayer(Player):
                 self._again.append(group.specs)
 
     def _give(self, round: Round) -> bool:
-        """Queue a share of groups that may start now; returns whether there are any."""
+        """Queue a share of groups that may start now; return True if there are any."""
         groups: list[Sequence[EpisodeSpec]] = []
         while len(groups) < self._size and (group := self._next_group(wait=not groups and not self._shares)):
             groups.append(group)
         if groups:
-            number, version = self._given, self.stage.weights.refresh()  # no older than the groups
+            number, version = self._given, self.stage.weights.refresh()  # at least as new as the groups
             episodes = [spec for group in groups for spec in group]
             self.stage.journal.append([begun_record(spec.group, spec.episode) for spec in episodes])
             round.add(number, self.cluster.job(self.stage.weights.model, Planned(episodes)))
@@ -80,11 +80,11 @@ class ClusterPlayer(Player):
         return bool(groups)
 
     def _next_group(self, wait: bool) -> Sequence[EpisodeSpec]:
-        """Return the episodes of an interrupted group, else of the next one that may start."""
+        """Return the episodes of an interrupted group, otherwise of the next one that may start."""
         return self._again.popleft() if self._again else self.plan(wait)
 
     def _finish(self, share: int, episodes: Sequence[Trajectory]) -> None:
-        """Keep the episodes of a share, and hand its groups over."""
+        """Record the episodes of a share, and pass on its groups."""
         version = self._shares.pop(share)
         groups: dict[int, list[Trajectory]] = {}
         for episode in episodes:
@@ -97,10 +97,10 @@ class ClusterPlayer(Player):
 
 
 class AsyncRayTask(AsyncTask):
-    """Asynchronous rollouts whose groups are played by workers on a Ray cluster.
+    """Task with asynchronous rollouts by workers on a Ray cluster.
 
     Args:
-        task: Evaluates, and names the settings.
+        task: Task for evaluations and settings.
         cluster: Workers.
     """
 

@@ -1,4 +1,4 @@
-"""The rollout workers of a run: started, watched, replaced."""
+"""Pool of a run's rollout workers: start, monitoring, replacement."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from turngym.trainers.loop.rollout_workers.worker import Answer, RolloutWorker
 from turngym.trainers.settings.ray import RayConfig
 
 _PLACE_SECONDS = 120.0
-"""After which a demand that no machine can meet ends the run; clusters that grow may add such a machine."""
+"""Time after which resources that no machine has end the run; an autoscaling cluster may add such a machine."""
 _START_SECONDS = 600.0
-"""After which a run ends whose workers have not started though there are machines for them."""
+"""Time after which workers that have not started end the run although machines are available."""
 _CLOSE_SECONDS = 10.0
 _LOOK_SECONDS = 1.0
 _MOST_LOSSES = 3
 _LONGEST_REASON = 200
 _STARTING = -1
-"""Number under which losses of workers without a job are counted."""
+"""Job number for losses of workers without a job."""
 
 
 class Member:
-    """One worker of the pool, which may be replaced.
+    """A replaceable worker of the pool.
 
     Args:
         start: Starts an actor.
-        number: Its number in the pool.
+        number: Number of the worker in the pool.
     """
 
     def __init__(self, start: Callable[[], Any], number: int) -> None:
@@ -46,7 +46,7 @@ class Member:
 
     @property
     def name(self) -> str:
-        """Name of the actor, another one for each that replaces it."""
+        """Name of the actor, unique over replacements."""
         return f"worker {self._number}, actor {self._launches}"
 
     def launch(self) -> None:
@@ -54,27 +54,27 @@ class Member:
         self.actor = self._start()
         self._launches += 1
         self.place = self.actor.where.remote()
-        """Future of the actor's place."""
+        """Future of the actor's location."""
         self.share: int | None = None
-        """Number of the share that it plays."""
+        """Number of its share."""
         self.answer: Any = None
         self.has_arrived = False
         self._sign: Any = None
         self._progress = -1
         self.heard = time.monotonic()
-        """When it started or was last seen to have computed something."""
+        """Time of its start or latest activity."""
 
     @property
     def awaited(self) -> Any:
-        """Future of what it does next."""
+        """Future of its current call."""
         return self.answer if self.has_arrived else self.place
 
     def begin(self, share: int, answer: Any) -> None:
-        """Note what it plays."""
+        """Record its job."""
         self.share, self.answer, self.heard = share, answer, time.monotonic()
 
     def is_silent(self, seconds: float) -> bool:
-        """Return whether it has computed nothing for so long."""
+        """Return True if it has been inactive for that long."""
         now = time.monotonic()
         if self._sign is None:
             self._sign = self.actor.progress.remote()
@@ -91,62 +91,61 @@ class Member:
         import_ray().kill(self.actor)
 
     def restart(self) -> None:
-        """Replace the actor by another one."""
+        """Replace the actor."""
         self.end()
         self.launch()
 
 
 class Job(Protocol):
-    """A share, and the weights that it is played with."""
+    """A share with its weights."""
 
     def begin(self, actor: Any) -> Any:
-        """Start it in an actor, and return the future of its answer."""
+        """Start the job in an actor, and return the future of its answer."""
         ...
 
     def fault_of(self, worker: str, answer: Answer) -> str:
-        """Return what is wrong with the answer of a worker, in words; empty for a sound one.
+        """Return the problem with the answer of a worker; empty for a valid one.
 
-        A worker whose answer is wrong counts as lost.
+        A worker with an invalid answer counts as lost.
         """
         ...
 
 
 @dataclass
 class Round:
-    """Jobs that the workers have not answered yet, and new answers.
+    """Pending jobs and new answers.
 
     Args:
-        jobs: Number -> job, until it is answered.
-        answers: Number -> answer, until the caller takes it.
+        jobs: Number -> pending job.
+        answers: Number -> answer, until the caller removes it.
     """
 
     jobs: dict[int, Job] = field(default_factory=dict)
     answers: dict[int, Answer] = field(default_factory=dict)
     waiting: deque[int] = field(default_factory=deque)
-    """Jobs that no worker plays."""
+    """Jobs without a worker."""
     losses: Counter[int] = field(default_factory=Counter)
     began: float = field(default_factory=time.monotonic)
 
     def add(self, number: int, job: Job) -> None:
-        """Add a job, which the next free worker plays."""
+        """Add a job for the next free worker."""
         self.jobs[number] = job
         self.waiting.append(number)
 
 
 class WorkerPool:
-    """Workers on a Ray cluster, which play shares of an iteration.
+    """Workers on a Ray cluster that play shares of an iteration.
 
-    A job whose worker is lost is played again, by the first worker that is free; what a lost worker may still answer
-    is not read.
+    A job whose worker is lost is replayed by the first free worker; later answers of a lost worker are ignored.
 
     Args:
-        config: Their number and what they reserve.
+        config: Number of workers and reserved resources.
     """
 
     def __init__(self, config: RayConfig) -> None:
         self.config = config
         self.lost = 0
-        """Workers that were replaced."""
+        """Number of replaced workers."""
         self._session = RaySession(RayOptions(address=config.address or None), config.workers)
         actor = import_ray().remote(RolloutWorker).options(**self._demands())
         self._members: list[Member] = []
@@ -154,29 +153,30 @@ class WorkerPool:
         self._members += [Member(lambda: actor.remote(sys.path), number) for number in range(config.workers)]
 
     def _demands(self) -> dict[str, Any]:
-        """Return what Ray is asked for with every worker."""
+        """Return the resources requested for every worker."""
         return {
             "num_cpus": 0 if self._session.is_own else self.config.cpus,
             "num_gpus": self.config.gpus,
             "scheduling_strategy": "SPREAD",
             "max_concurrency": 2,
-            "max_restarts": 0,  # the pool replaces them itself, because it knows what must be repeated
+            "max_restarts": 0,  # the pool replaces them, because it knows the jobs to repeat
             "max_task_retries": 0,
         }
 
     def places(self) -> list[tuple[str, int]]:
-        """Return the machine and the process of each worker, as soon as all have started."""
+        """Return the machine and process of each worker, once all have started."""
         return [tuple(place) for place in import_ray().get([member.place for member in self._members])]
 
     def close(self) -> None:
-        """End every worker, and Ray itself if it is our own and nothing else uses it."""
+        """End all workers, and Ray if it was started here and nothing else uses it."""
         self._finalizer()
 
     def play(self, jobs: Sequence[Job]) -> list[Answer]:
-        """Have every job played once, and return the answers in the order of the jobs.
+        """Play every job once, and return the answers in the order of the jobs.
 
         Raises:
-            TurngymError: No machine of the cluster can hold a worker, no worker starts, or one job has lost several.
+            TurngymError: No machine has the resources of a worker, no worker starts, or several workers are lost on one
+                job.
         """
         round = Round()
         for number, job in enumerate(jobs):
@@ -186,10 +186,10 @@ class WorkerPool:
         return [round.answers[number] for number in range(len(jobs))]
 
     def advance(self, round: Round) -> None:
-        """Give jobs to free workers, and wait a moment for answers.
+        """Assign jobs to free workers, and wait briefly for answers.
 
         Raises:
-            TurngymError: As :meth:`play`. Workers that play are replaced then, since nobody wants their answers.
+            TurngymError: As in :meth:`play`; busy workers are then replaced.
         """
         try:
             for member in self._members:
@@ -204,7 +204,7 @@ class WorkerPool:
             raise
 
     def _look(self, round: Round) -> None:
-        """Wait a moment for arrivals and answers, and replace workers that are lost."""
+        """Wait briefly for starts and answers, and replace lost workers."""
         if not any(member.has_arrived for member in self._members):
             self._require_beginning(round.began)
         for member in self._ready():
@@ -214,7 +214,7 @@ class WorkerPool:
                 self._lose(member, f"computed nothing for {self.config.silent_seconds:g} s", round)
 
     def _ready(self) -> list[Member]:
-        """Return the workers that have arrived or answered, after a while perhaps none."""
+        """Return the workers that have started or answered; possibly none after a timeout."""
         awaited = {member.awaited: member for member in self._members if member.awaited is not None}
         wait = import_ray().wait
         ready, rest = wait(list(awaited), num_returns=1, timeout=_LOOK_SECONDS)
@@ -223,7 +223,7 @@ class WorkerPool:
         return [awaited[each] for each in ready]
 
     def _take(self, member: Member, round: Round) -> None:
-        """Take what a worker was waited for."""
+        """Process the completed call of a worker."""
         ray = import_ray()
         try:
             found = ray.get(member.awaited)
@@ -244,7 +244,7 @@ class WorkerPool:
             member.share = member.answer = None
 
     def _lose(self, member: Member, reason: str, round: Round) -> None:
-        """Replace a worker; what it played is played again."""
+        """Replace a worker, and queue its job again."""
         self.lost += 1
         number = _STARTING if member.share is None else member.share
         round.losses[number] += 1
@@ -259,7 +259,7 @@ class WorkerPool:
         member.restart()
 
     def _require_beginning(self, began: float) -> None:
-        """Stop a run whose workers cannot start, but not one whose workers are slow to."""
+        """Raise if workers cannot start, but not if they are only slow to start."""
         seconds = time.monotonic() - max(began, *(member.heard for member in self._members))
         demand = f"{self.config.cpus:g} CPUs and {self.config.gpus:g} GPUs"
         if seconds > _PLACE_SECONDS and not self._fits():
@@ -276,7 +276,7 @@ class WorkerPool:
             )
 
     def _fits(self) -> bool:
-        """Return whether any machine of the cluster, when idle, could hold a worker."""
+        """Return True if any machine of the cluster has the resources of a worker when idle."""
         demands = self._demands()
         wanted = {"CPU": demands["num_cpus"], "GPU": demands["num_gpus"]}
         machines = [node["Resources"] for node in import_ray().nodes() if node["Alive"]]
@@ -289,9 +289,9 @@ def _brief(error: BaseException) -> str:
 
 
 def _end_all(members: list[Member], session: RaySession, pid: int) -> None:
-    """End every worker, after it has closed its environments, and leave Ray."""
+    """Close the environments of all workers, end the workers, and disconnect from Ray."""
     if os.getpid() != pid or not session.is_open():
-        return  # a forked copy of this process, or Ray has ended already and every actor with it
+        return  # a fork of this process, or Ray has ended already with all actors
     closing = [member.actor.close.remote() for member in members if member.has_arrived and member.share is None]
     if closing:
         import_ray().wait(closing, num_returns=len(closing), timeout=_CLOSE_SECONDS)

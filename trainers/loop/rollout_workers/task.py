@@ -1,4 +1,4 @@
-"""A task whose episodes are played by rollout workers on a Ray cluster."""
+"""A task with rollouts by workers on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from turngym.trainers.settings.config import TrainConfig
 
 
 class RayTask(WrappedTask[TaskSource]):
-    """Divides the groups of an iteration among workers; everything else is done by the task in this process.
+    """Distributes the groups of an iteration over workers; all else is done by the task in this process.
 
-    An episode's seeds and samples depend on its number and on nothing else, so it is the same wherever it is played,
-    but for the last bits of the numbers, which depend on what is computed in one batch.
+    An episode's seeds and samples depend only on its number, so it is the same on every worker, except for the last
+    bits of log-probabilities, which depend on the batch.
 
     Args:
         config: Settings of the run.
-        make_task: Makes the task that plays; called here and in every worker.
+        make_task: Creates the task; called here and in every worker.
     """
 
     def __init__(self, config: TrainConfig, make_task: Callable[[TrainConfig], TaskSource]) -> None:
@@ -36,14 +36,14 @@ class RayTask(WrappedTask[TaskSource]):
     def gather(
         self, model: LanguageModel, iteration: int, attempt: int, greedy: bool = False, part: Part = WHOLE
     ) -> list[Trajectory]:
-        """Return the episodes of an iteration, played by the workers."""
+        """Return the episodes of an iteration, played by workers."""
         count = min(self.config.rollout.ray.workers, self.config.rollout.groups)
         return self._play(
             model, [Gathering(iteration, attempt, greedy, part.divided(index, count)) for index in range(count)]
         )
 
     def branch(self, model: LanguageModel, iteration: int, branches: Sequence[Branch], first: int) -> list[Trajectory]:
-        """Branch off from turns of gathered episodes, on the workers."""
+        """Branch from turns of earlier episodes, on the workers."""
         parts = [Part(index, self.config.rollout.ray.workers) for index in range(self.config.rollout.ray.workers)]
         shares = [
             Branching(iteration, chosen, first + part.start(len(branches)))
@@ -62,7 +62,7 @@ class RayTask(WrappedTask[TaskSource]):
         return [trajectory for answer in answers for trajectory in answer.trajectories]
 
     def metrics(self) -> Mapping[str, float]:
-        """Return the metrics of the workers' tasks, added up, and how many workers were lost."""
+        """Return the summed metrics of the workers' tasks, and the number of lost workers."""
         return self.cluster.metrics()
 
     def close(self) -> None:

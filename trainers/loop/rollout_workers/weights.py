@@ -1,4 +1,4 @@
-"""Trained weights as arrays that Ray hands on without a copy, and back."""
+"""Conversion of trained weights to arrays that Ray passes on without a copy, and back."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Bytes: TypeAlias = NDArray[np.uint8]
 
 
 def _trained_tensors(network: nn.Module) -> dict[str, Tensor]:
-    """Return what training changes, tied weights once: the adapters of a network that has some, else all weights."""
+    """Return the trained tensors, tied weights once: adapters if there are any, otherwise all weights."""
     parts = ("lora_",) if has_adapters(network) else ("",)
     return {name: each.detach() for name, each in network.named_parameters() if any(part in name for part in parts)}
 
 
 def packed_weights(network: nn.Module) -> dict[str, Bytes]:
-    """Return the bytes of what training changes, in the precision that the network has.
+    """Return the bytes of the trained tensors, in the network's precision.
 
     >>> sender, receiver = nn.Linear(2, 2).bfloat16(), nn.Linear(2, 2).bfloat16()
     >>> load_packed(receiver, packed_weights(sender))
@@ -38,7 +38,7 @@ def packed_weights(network: nn.Module) -> dict[str, Bytes]:
 
 
 def load_packed(network: nn.Module, weights: Mapping[str, Bytes]) -> None:
-    """Replace what training changes in a network of the same shape.
+    """Load trained tensors into a network of the same architecture.
 
     Raises:
         ModelError: The network has other tensors.
@@ -59,7 +59,7 @@ def load_packed(network: nn.Module, weights: Mapping[str, Bytes]) -> None:
 
 
 def packed_files(source: str) -> dict[str, Bytes]:
-    """Return the files of a model's folder, for machines that do not have it; nothing for a hub name or a GGUF file."""
+    """Return the files of a model's folder, for machines without it; none for a Hub name or a GGUF file."""
     folder = Path(source)
     if not (folder / "config.json").is_file():
         return {}

@@ -34,7 +34,7 @@ class _Progress:
 
 
 def _count(*event: object) -> None:
-    """Count a call of the policy; a function, which copies of a network share."""
+    """Count a call of the policy; a function, so that copies of a network share it."""
     _Progress.computed += 1
 
 
@@ -42,13 +42,13 @@ class Share(Protocol):
     """Episodes for one worker."""
 
     def play(self, task: TaskSource, model: LanguageModel) -> list[Trajectory]:
-        """Play them."""
+        """Play the episodes."""
         ...
 
 
 @dataclass(frozen=True)
 class Gathering:
-    """A part of what an iteration gathers.
+    """A part of an iteration's rollouts.
 
     Args:
         iteration: Number of the iteration.
@@ -69,11 +69,11 @@ class Gathering:
 
 @dataclass(frozen=True)
 class Branching:
-    """Episodes that start at turns of others.
+    """Episodes that branch from turns of others.
 
     Args:
         iteration: Number of the iteration.
-        branches: Start positions.
+        branches: The branching points.
         first: Number of earlier branched episodes of the iteration.
     """
 
@@ -107,11 +107,11 @@ class Setup:
     """Initial state of all workers of a run.
 
     Args:
-        config: Settings of the run, as they hold inside of a worker.
+        config: Settings of the run for a worker.
         make_task: Makes the task.
-        source: Source of the model.
-        files: Its files; empty if every machine finds it under ``source``.
-        probe: Sequences that show which weights a worker computes with.
+        source: Folder or name of the model.
+        files: Files of the model; empty if every machine has it under ``source``.
+        probe: Sequences that identify a worker's weights.
     """
 
     config: TrainConfig
@@ -126,9 +126,9 @@ class Answer(NamedTuple):
 
     Args:
         trajectories: The episodes of a share.
-        metrics: Those of its task.
-        version: Number of the weights that it played with.
-        scores: Probe values of these weights, ``[token]``; None if an earlier answer has them.
+        metrics: Metrics of its task.
+        version: Version of its weights.
+        scores: Probe values of these weights, ``[token]``; None if in an earlier answer.
     """
 
     trajectories: list[Trajectory]
@@ -138,10 +138,10 @@ class Answer(NamedTuple):
 
 
 class RolloutWorker:
-    """Runs in a Ray actor, with one thread that plays and one that answers :meth:`progress`.
+    """Rollout worker in a Ray actor, with a thread that plays and one that answers :meth:`progress`.
 
     Args:
-        path: The learner's import path, which is searched after this machine's own.
+        path: The learner's import path, appended to this machine's.
     """
 
     def __init__(self, path: Sequence[str]) -> None:
@@ -153,7 +153,7 @@ class RolloutWorker:
         self._probe: Sequence[Sequence[int]] = ()
 
     def where(self) -> tuple[str, int]:
-        """Return the id of the machine and the id of this process."""
+        """Return the ids of machine and process."""
         import ray
 
         return ray.get_runtime_context().get_node_id(), os.getpid()
@@ -167,9 +167,9 @@ class RolloutWorker:
 
         Args:
             setup: Reference of the :class:`Setup`, in a list, so that it is fetched only once.
-            version: Number of the weights.
-            weights: Reference of the weights, in a list, so that they are fetched only if they are new.
-            share: Environment that is played.
+            version: Version of the weights.
+            weights: Reference of the weights, in a list, so that they are fetched only if new.
+            share: The share.
         """
         import ray
 
@@ -186,7 +186,7 @@ class RolloutWorker:
         return Answer(played, dict(self._task.metrics()), self._version, scores)
 
     def close(self) -> None:
-        """Close environments and what generates, and remove files."""
+        """Close environments and sampler, and remove files."""
         self._stack.close()
 
     def _begin(self, setup: Setup) -> tuple[LanguageModel, TaskSource]:
@@ -210,7 +210,7 @@ class RolloutWorker:
                 return generate(*arguments)
 
             model.generate = counted
-        _count()  # loading has come to an end
+        _count()  # loading has finished
         task = setup.make_task(config)
         self._stack.callback(task.close)
         return model, task
