@@ -85,6 +85,7 @@ VARIANTS: dict[str, tuple[str, dict[str, dict[str, object]]]] = {
     "dpo apo_zero": ("dpo", {"dpo": {"loss": "apo_zero"}}),
     "dpo acceptance": ("dpo", {"dpo": {"loss": "hinge", "weights": "acceptance"}}),
     "a_lol by token": ("a_lol", {"a_lol": {"weight": "token", "clip": 0.2, "priority": False}}),
+    "gspo of episodes": ("gspo", {"gspo": {"level": "episode", "normalisation": "trajectory"}}),
     "dpo tdpo1": ("dpo", {"dpo": {"loss": "tdpo1"}}),
     "dpo tdpo2 of means": ("dpo", {"dpo": {"loss": "tdpo2", "normalisation": "trajectory"}}),
     "grpo_s": ("grpo_s", {"grpo_s": {"threshold": 0.0}}),
@@ -103,6 +104,7 @@ VARIANTS: dict[str, tuple[str, dict[str, dict[str, object]]]] = {
 }
 PLAIN = {
     "reinforce plain",
+    "gspo of episodes",
     "archer",
     "dro",
     "kl_cov",

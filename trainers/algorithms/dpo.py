@@ -282,11 +282,17 @@ def episode_likelihoods(table: TurnTable, normalisation: Normalisation, referenc
         if table.token_reference_logprob is None:
             raise ConfigError("the turn table has no 'token_reference_logprob': fill it with those of a reference.")
         logprob = logprob - table.token_reference_logprob
-    return _totals(table, logprob, normalisation)
+    return episode_totals(table, logprob, normalisation)
 
 
-def _totals(table: TurnTable, column: Tensor, normalisation: Normalisation) -> tuple[Tensor, Tensor]:
-    """Return the sum or mean of a column over the tokens of each episode in the loss, and which have such a token."""
+def episode_totals(table: TurnTable, column: Tensor, normalisation: Normalisation) -> tuple[Tensor, Tensor]:
+    """Return [episodes] the total of a column over the tokens in the loss, and which episodes have such a token.
+
+    Args:
+        table: The batch.
+        column: [tokens] The column.
+        normalisation: ``trajectory`` for means over tokens, else sums.
+    """
     counted = torch.ones_like(column)
     if len(table.masked):
         counted = counted.masked_fill(table.masked[table.token_turn], 0.0)
@@ -333,7 +339,7 @@ class DPO(OutcomeMethod[DPOConfig]):
         columns, drifts = {}, None
         if self.divergence is not None:
             drift = required(table.token_divergence, "token_divergence")
-            drifts = _totals(table, drift, config.normalisation)[0][heard]
+            drifts = episode_totals(table, drift, config.normalisation)[0][heard]
         found = preferences(likelihoods[heard], wins, config, weights, drifts)
         slopes = torch.zeros(2, len(likelihoods), dtype=likelihoods.dtype)
         slopes[:, heard] = len(heard) * torch.stack([-found.slopes, found.drift_slopes])

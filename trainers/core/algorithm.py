@@ -73,6 +73,8 @@ class Need(enum.Enum):
     """The credit reads the sum of squared probabilities of the distribution of each sampled token."""
     DIVERGENCES = "divergences"
     """The credit reads the method's :attr:`Algorithm.divergence` at each sampled token before the first update."""
+    CURRENT_LOGPROBS = "current_logprobs"
+    """The loss reads columns that :meth:`Algorithm.update_columns` makes before every update."""
     OTHER_PROMPTS = "other_prompts"
     """The credit reads the log-probabilities of the sampled tokens after prompts with another observation, see
     :meth:`Algorithm.other_observation`."""
@@ -290,6 +292,14 @@ class Algorithm(ABC, Generic[ConfigT]):
     def divergence(self) -> Divergence | None:
         """Divergence over the vocabulary from teacher or reference that the loss uses; None for none."""
         return None
+
+    def update_columns(self, table: TurnTable, logprobs: Float[Tensor, "token"]) -> Mapping[str, TokenColumn]:
+        """Return columns of the loss, given the policy's log-probabilities of all sampled tokens before an update.
+
+        For methods that need current log-probabilities: sums over an episode whose sequences are in several
+        micro-batches. They replace columns of the credit with the same names.
+        """
+        return {}
 
     def other_observation(self, turn: Turn) -> str | None:
         """Return a replacement for a turn's observation, for an additional forward pass; None for no such pass."""

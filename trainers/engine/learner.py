@@ -240,6 +240,8 @@ class Learner:
         for epoch in range(self.config.epochs):
             parts = self._updates_of(scored, iteration, epoch)
             for part in parts:
+                if Need.CURRENT_LOGPROBS in self.algorithm.needs:
+                    batch = batch.refreshed(self.algorithm)
                 metrics = self._one_update(batch, part, scale=float(len(parts)))
                 count += 1
                 for name, value in metrics.items():

@@ -87,6 +87,12 @@ class PreparedBatch:
         """Number of distinct token sequences, including those that only a critic reads."""
         return len(self._batch.sequences)
 
+    def refreshed(self, algorithm: Algorithm[Any]) -> PreparedBatch:
+        """Return the batch with the columns that a method makes of the policy as it is before an update."""
+        now = sampled_logprobs(self._batch, self.table, self._networks.policy, self._networks)
+        columns = {**self.credit.columns, **algorithm.update_columns(self.table, now)}
+        return replace(self, credit=replace(self.credit, columns=columns))
+
     def micro_batches(
         self, *, max_tokens: int = 0, sequences: Sequence[int] | None = None, scale: float = 1.0
     ) -> Iterator[LossInputs]:

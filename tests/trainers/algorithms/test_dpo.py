@@ -389,3 +389,17 @@ def test_igrpo_shows_the_best_draft_of_a_group_and_trains_on_what_follows() -> N
     credit = method.credit(turn_table(found))
     close(credit.advantages[::2], [-1.0, 0.0, 1.0, 0.0], 1e-5)
     assert credit.metrics["draft_return"] == 1.0
+
+
+def test_the_ratio_of_an_episode_is_the_geometric_mean_over_all_its_turns() -> None:
+    turns = [
+        Turn("", "", "a", completion_ids=(1, 1), logprobs=(-1.0, -0.5)),
+        Turn("", "", "a", completion_ids=(1,), logprobs=(-2.0,), reward=1.0),
+    ]
+    table = turn_table([Trajectory(EpisodeSpec(0, 0, 0), turns=turns, terminated=True)])
+    method = build("gspo", {"gspo": {"level": "episode"}})
+    found = method.update_columns(table, torch.tensor([-0.6, -0.55, -2.4], dtype=torch.float64))["episode_log_ratio"]
+    assert isinstance(found, torch.Tensor)
+    close(found.exp(), [0.983472] * 3, 1e-6)
+    with pytest.raises(ConfigError, match="has a ratio of its own"):
+        build("gspo+turn_is", {"gspo": {"level": "episode"}})

@@ -16,7 +16,7 @@ from turngym.trainers.core.selection import select_episodes
 from turngym.trainers.core.turn_table import TurnTable, turn_table
 
 FIRST, SECOND = "turngym/First-v0", "turngym/Second-v0"
-ALONE = batches.COLLECTING | {"mappo", "s_ppo", "st_ppo", "vc_ppo", "echo", "offline", "replay"}
+ALONE = batches.COLLECTING | {"mappo", "s_ppo", "st_ppo", "vc_ppo", "echo", "infopo", "offline", "replay"}
 """Registered methods that concern a whole run."""
 SHARING = [name for name in batches.METHODS if name not in ALONE][::2]
 

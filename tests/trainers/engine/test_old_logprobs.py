@@ -330,3 +330,54 @@ def test_a_credit_that_reads_the_trainers_log_probabilities_has_them(
     assert torch.equal(part.old_logprobs[part.action_mask], part.logprobs[part.action_mask]) or passes
     torch.testing.assert_close(part.old_logprobs[part.action_mask], part.logprobs[part.action_mask])
     assert part.sampler_logprobs is not None
+
+
+def test_the_ratio_of_an_episode_is_that_of_all_its_turns_in_every_update() -> None:
+    """Turns are sequences of their own here, and each in a micro-batch of its own."""
+    policy = small_model()
+    trajectories = play(policy)
+    for number, each in enumerate(trajectories):
+        each.turns[-1].reward = float(number % 2)
+    options = {"gspo": {"level": "episode", "normalisation": "trajectory", "clip_low": 1.0, "clip_high": 9.0}}
+    method = build("gspo", options)
+    batch = prepare(trajectories, policy, method, old_logprobs="trainer", merge_rows=False)
+    assert max(len(each.turns) for each in trajectories) > 1
+    with torch.no_grad():
+        for parameter in policy.network.parameters():
+            parameter.mul_(1.02)
+    batch = batch.refreshed(method)
+    for inputs in batch.micro_batches(max_tokens=1):
+        method.loss(inputs).total(inputs).backward()
+    found = [parameter.grad.clone() for parameter in policy.network.parameters() if parameter.grad is not None]
+    policy.network.zero_grad()
+    now = prepare(trajectories, policy, build("grpo"), old_logprobs="trainer", reference=policy.network).table
+    gaps = now.token_old_logprob - batch.table.token_old_logprob
+    ratios = now.token_mean(gaps).exp()
+    assert float((ratios - 1).abs().max()) > 1e-3
+    losses = []
+    for number, each in enumerate(trajectories):
+        means = []
+        for turn in each.turns:
+            ids, count = torch.tensor([[*turn.prompt_ids, *turn.completion_ids]]), len(turn.completion_ids)
+            logprobs = policy.network(ids).logits[0, -count - 1 : -1].log_softmax(-1)
+            means.append(logprobs[range(count), ids[0, -count:]])
+        first = int((batch.table.episode[batch.table.token_turn] < number).sum())
+        advantage, whole = float(batch.credit.advantages[first]), torch.cat(means)
+        old = batch.table.token_old_logprob[first : first + len(whole)]
+        losses.append(-advantage * (whole - old.float()).mean().exp())
+    torch.stack(losses).mean().backward()
+    for gradient, parameter in zip(found, policy.network.parameters(), strict=True):
+        assert parameter.grad is not None
+        torch.testing.assert_close(gradient, parameter.grad, atol=1e-6, rtol=2e-3)
+
+
+def test_ratios_of_episodes_are_computed_before_each_update() -> None:
+    policy = small_model()
+    trajectories = play(policy)
+    for number, each in enumerate(trajectories):
+        each.turns[-1].reward = float(number % 2)
+    method = build("gspo", {"gspo": {"level": "episode", "normalisation": "trajectory"}})
+    learner = Learner(policy, method, UpdateConfig(epochs=3, learning_rate=1e-2, old_logprobs="trainer"))
+    assert learner.update(trajectories, 0)["loss/clip_fraction"] > 0.1
+    once = Learner(small_model(), method, UpdateConfig(epochs=1, learning_rate=1e-2, old_logprobs="trainer"))
+    assert once.update(trajectories, 0)["loss/clip_fraction"] == 0

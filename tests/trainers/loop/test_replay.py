@@ -1,4 +1,4 @@
-"""Replay of successful episodes: which ones, with whose log-probabilities, in which statistics, and over a resume."""
+"""Replay, offline training and notes: which episodes, with whose log-probabilities and prompts, and over a resume."""
 
 import json
 import math

@@ -21,6 +21,7 @@ from turngym.trainers.core.algorithm import (
     Need,
     Rollout,
 )
+from turngym.trainers.core.columns import TokenColumn
 from turngym.trainers.core.turn_table import TurnTable
 
 
@@ -103,6 +104,10 @@ class Modifier(PolicyMethod[ConfigT]):
     def divergence(self) -> Divergence | None:
         """Divergence from the teacher that the base reads."""
         return self.base.divergence
+
+    def update_columns(self, table: TurnTable, logprobs: Tensor) -> Mapping[str, TokenColumn]:
+        """Return those of the base."""
+        return self.base.update_columns(table, logprobs)
 
     def other_observation(self, turn: Turn) -> str | None:
         """Return that of the base."""

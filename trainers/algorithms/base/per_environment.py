@@ -188,6 +188,11 @@ def _require_sharing(part: Part) -> None:
                 f"{part.name} {what}, so it cannot train {part.label} alone: train separate runs, or give all "
                 "environments the same method."
             )
+    if part.method.needs & {Need.OTHER_PROMPTS, Need.CURRENT_LOGPROBS}:
+        raise ConfigError(
+            f"{part.name} reads further passes of the policy, which are over the whole batch of a mixture: give all "
+            "environments the same method."
+        )
     if Need.OBSERVATIONS in part.method.needs:
         raise ConfigError(
             f"{part.name} learns to predict observations, which belong to no method of a mixture: give all "
