@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from turngym.arithmetic import as_float
-from turngym.errors import ConfigError, error_text
-from turngym.loading import Wanted, load_object
+from turngym.errors import ConfigError, TurngymError, error_text
+from turngym.loading import Wanted, load_object, raised_text
 from turngym.storage.files import read_content, write_json
 from turngym.system.locks import file_lock
 
@@ -232,7 +232,15 @@ def labeller_of(labeller: str | Labeller, options: Mapping[str, Any]) -> Labelle
     if not labeller:
         return None
     found: Callable[..., Any] = load_object(labeller, _LABELLER) if isinstance(labeller, str) else labeller
-    made: object = found(**options) if options or isinstance(found, type) else found
+    try:
+        made: object = found(**options) if options or isinstance(found, type) else found
+    except TurngymError:
+        raise
+    except Exception as error:  # user code: anything may be raised
+        raise ConfigError(
+            f"the labeller {labeller!r} could not be made with labeller_options={dict(options)!r:.200}: "
+            f"{raised_text(error)}."
+        ) from error
     if not callable(made):
         raise ConfigError(f"the labeller {labeller!r} must be a function of a list of captions, got {made!r:.80}.")
     return cast("Labeller", made)
