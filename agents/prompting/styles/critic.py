@@ -6,12 +6,13 @@ history, screen and proposed action, and answers with a verdict and a suggestion
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
-from turngym.agents.chat import Note
+from turngym.agents.chat import Message, Note
 from turngym.agents.prompting.critics import Proposal
 from turngym.agents.prompting.fitting import with_note
 from turngym.agents.prompting.styles import STYLES, EpisodeMemory, Scene, Script, Style, fitted
@@ -36,6 +37,7 @@ _VERDICT = re.compile(r"\bverdict\W{0,9}(right|wrong)\b(?!\s+or\b)", re.IGNORECA
 _SUGGESTION = re.compile(r"^\W{0,9}suggestion\W{0,9}(.*)", re.IGNORECASE | re.MULTILINE)
 _BETTER = re.compile(r"^\W{0,9}action\W{0,4}:(?:\*\*)?(.*)", re.IGNORECASE | re.MULTILINE | re.DOTALL)
 _MOST_TRIES = 20
+_LONGEST_WORD = 20
 
 
 class Verdict(NamedTuple):
@@ -83,7 +85,7 @@ class Checked(Style):
         tries: Number of times that the player is asked again in a turn.
         play: Action that is played if the critic objects to all: the ``last`` of the player, about which the critic is
             not asked, or the one ``suggested`` by the critic, if it names one.
-        words: Longest suggestion, as the prompt requests it.
+        words: Longest suggestion, as the prompt requests it; what is longer is cut.
         server: Server settings of the critic, as a JSON object; those of the player by default.
     """
 
@@ -116,9 +118,8 @@ class Checked(Style):
         """Ask for an action, then in turn the critic about it and the player for another one."""
         lines: list[str] = []
         while True:
-            now = scene.now(with_note("\n".join([_SHOWN, *lines]) if lines else "", scene.shown))
             attempt = len(lines)
-            completion = yield scene.ask(fitted(memory, scene, scene.system(), now), attempt=attempt)
+            completion = yield scene.ask(_prompt(memory, scene, lines), attempt=attempt)
             if attempt == self.tries and self.play == "last":
                 return completion
             format = scene.model.format_of(scene.request)
@@ -128,7 +129,11 @@ class Checked(Style):
                 return completion
             if attempt == self.tries:
                 return format.write(verdict.action) if verdict.action else completion
-            lines.append(_LINE.format(action=action, suggestion=verdict.suggestion or "it is wrong."))
+            lines.append(_LINE.format(action=action, suggestion=self._cut(verdict.suggestion) or "it is wrong."))
+
+    def _cut(self, suggestion: str) -> str:
+        """Return as many words of a suggestion as were requested."""
+        return " ".join(suggestion.split()[: self.words])[: self.words * _LONGEST_WORD]
 
     def _proposal(self, memory: EpisodeMemory, scene: Scene, action: str, attempt: int) -> Proposal:
         request = scene.request
@@ -151,3 +156,14 @@ class Checked(Style):
         """Return the objections and the verdicts that could not be read."""
         found = [read_verdict(note.text).is_wrong for note in notes if note.purpose == PURPOSE]
         return Usage(objections=found.count(True), unreadable=found.count(None))
+
+
+def _prompt(memory: EpisodeMemory, scene: Scene, lines: Sequence[str]) -> list[Message]:
+    """Return the player's prompt below the objections, without the first of those that do not fit."""
+    now = scene.now(with_note("\n".join([_SHOWN, *lines]) if lines else "", scene.shown))
+    shorter = dataclasses.replace(memory)
+    messages = fitted(shorter, scene, scene.system(), now)
+    if lines and not scene.fits(messages, scene.model.prompt_limit):
+        return _prompt(memory, scene, lines[1:])
+    vars(memory).update(vars(shorter))
+    return messages

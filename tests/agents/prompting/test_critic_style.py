@@ -146,6 +146,16 @@ def test_a_local_model_plays_and_judges_the_same_alone_and_in_company() -> None:
         assert usage.tokens_in > len(decision.prompt_ids)
 
 
+@pytest.mark.parametrize("suggestion", ["x " * 5000, "x" * 5000])
+def test_long_objections_end_no_episode(suggestion: str, server: ChatServerForTests) -> None:
+    server.answer = lambda body: Reply("<action>up</action>")
+    with chat_server(lambda body: Reply(f"Verdict: wrong\nSuggestion: {suggestion}")) as judge:
+        agent = agent_in(server, f"critic:by=openai:m@{judge.url},tries=3,words=20", max_prompt_tokens=300)
+        decisions = play(agent, 3)
+    assert not any(decision.too_long or decision.fault for decision in decisions)
+    assert any("The critic: x" in body["messages"][-1]["content"] for body in server.requests)
+
+
 def test_a_critic_whose_prompt_does_not_fit_has_no_verdict() -> None:
     settings = AgentSettings(temperature=1.0, max_new_tokens=5, prompt={"max_prompt_tokens": 200})
     agent = styled(transformers_agent(small_model(), settings), "critic")
