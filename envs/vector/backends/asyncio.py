@@ -18,7 +18,7 @@ _SIGN_SECONDS = 0.05
 
 @VECTOR_BACKENDS.register("asyncio")
 class AsyncioBackend(ThreadBackend):
-    """Runs environments that offer coroutines on one event loop; survives an exception and a hang.
+    """Runs environments with coroutines on one event loop; survives an exception and a hang.
 
     See :class:`~turngym.envs.vector.backends.lanes.aio.AsyncEnv` for what such an environment offers. All others run in
     threads, as with the backend ``thread``, so that they never hold up the loop. A coroutine that exceeds its limit is

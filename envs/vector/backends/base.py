@@ -55,12 +55,13 @@ class HeldInterrupts:
 
 @dataclass(frozen=True, slots=True)
 class BackendOptions:
-    """Options that a backend applies where it can.
+    """Options of backends.
 
     Args:
         num_workers: Number of workers, at least 1; None lets the backend choose.
-        step_timeout_seconds: A step that takes longer is a fault; None waits for ever. ``sync`` cannot interrupt.
-        reset_timeout_seconds: The same for a reset, which includes making the environment.
+        step_timeout_seconds: Time limit of a step, beyond which it is a fault; None for none. ``sync`` cannot
+            interrupt.
+        reset_timeout_seconds: The same for a reset, which includes creating the environment.
         memory_limit_mib: Memory that each worker may allocate, in MiB; None for no limit.
         own: Options of this backend only; unknown ones are rejected.
     """

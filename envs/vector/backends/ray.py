@@ -68,7 +68,7 @@ class RayWorker(Worker):
 
 @VECTOR_BACKENDS.register("ray")
 class RayBackend(WorkersBackend[RayWorker]):
-    """Runs slots on the nodes of a Ray cluster; survives what ``process`` survives, and the loss of actors and nodes.
+    """Runs slots on the nodes of a Ray cluster; survives the same as ``process``, and the loss of actors and nodes.
 
     Losing an actor or node costs no episode: its slots are rebuilt from their journals on another node. A slot faults
     only if its operation was the only one in flight when an actor ended for the second time. ``turngym`` must be

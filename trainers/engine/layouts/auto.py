@@ -1,4 +1,4 @@
-"""Rows or a tree, whichever has fewer tokens."""
+"""Automatic choice between rows and a tree."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from turngym.trainers.engine.layouts.rows import Rows
 from turngym.trainers.engine.layouts.tree import Tree, count_nodes
 
 _SHARE = 0.9
-"""A tree pays with at most this share of the tokens of rows, since its attention copies keys and values."""
+"""Maximum share of the tokens of rows for which a tree is faster, because its attention copies keys and values."""
 
 
 class Auto:
-    """A tree where sequences share prefixes, or differ in length, enough that it has fewer tokens; rows elsewhere."""
+    """A tree if shared prefixes or different lengths make it smaller; rows otherwise."""
 
     name = "auto"
     shares_rows = True
@@ -26,9 +26,9 @@ class Auto:
         self._rows, self._tree = Rows(), Tree()
 
     def cut(self, sequences: Sequence[Row], chosen: Sequence[int], max_tokens: int) -> list[list[int]]:
-        """Return the micro-batches of the layout with fewer tokens in all.
+        """Return the micro-batches of the layout with fewer tokens in total.
 
-        Those of a tree have at most as many tokens as are allowed even if they are laid out as rows.
+        Micro-batches of a tree respect the limit on tokens even if laid out as rows.
         """
         rows = self._rows.cut(sequences, chosen, max_tokens)
         trees = self._tree.cut(sequences, chosen, max(1, int(_SHARE * max_tokens)))

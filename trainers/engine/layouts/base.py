@@ -1,4 +1,4 @@
-"""A layout: network inputs for some sequences, and which sequences share a forward pass."""
+"""Layouts: network inputs for sequences, and their distribution over forward passes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from turngym.trainers.core.rows import Integers, Row
 
 
 class Inputs(NamedTuple):
-    """The inputs of a transformer, and where its output is read.
+    """The inputs of a transformer, and the read positions of its output.
 
     Args:
         ids: Token ids.
         mask: The attention mask: None, 2-D over padding, 4-D over pairs of tokens, or a block mask.
         positions: Position of each token in its sequence.
-        places: ``[read]``, index of each read's output, with the tokens of all rows in one line; on the host.
-        more: Further arguments of the forward pass, such as pictures.
+        places: ``[read]``, index of each read's output in the flattened rows; on the host.
+        more: Further arguments of the forward pass, such as images.
     """
 
     ids: Int[Tensor, "row token"]
@@ -34,7 +34,7 @@ class Inputs(NamedTuple):
 
 
 class Layout(Protocol):
-    """A way of putting sequences through a network."""
+    """Layout of sequences in forward passes."""
 
     @property
     def name(self) -> str:
@@ -43,21 +43,21 @@ class Layout(Protocol):
 
     @property
     def shares_rows(self) -> bool:
-        """True if several sequences lie in one row, so that only attention may connect tokens."""
+        """True if several sequences share a row, so only attention may connect tokens."""
         ...
 
     @property
     def needs_mask(self) -> bool:
-        """True if it needs attention that takes a mask over pairs of tokens."""
+        """True if it needs attention with a mask over pairs of tokens."""
         ...
 
     def cut(self, sequences: Sequence[Row], chosen: Sequence[int], max_tokens: int) -> list[list[int]]:
-        """Return which sequences go through the network together.
+        """Return the sequences of each forward pass.
 
         Args:
             sequences: All sequences of a batch.
-            chosen: Numbers of those to cut.
-            max_tokens: Tokens that go through the network together; a longer sequence goes alone.
+            chosen: Indices of the sequences to distribute.
+            max_tokens: Tokens per forward pass; a longer sequence has a separate one.
         """
         ...
 
@@ -67,7 +67,7 @@ class Layout(Protocol):
         Args:
             sequences: Distinct sequences.
             device: Device of the network.
-            attention: The network's attention, as transformers names it.
+            attention: Name of the network's attention in transformers.
         """
         ...
 
@@ -78,16 +78,16 @@ def on(array: Integers, device: torch.device) -> Tensor:
 
 
 def require_no_pictures(sequences: Sequence[Row], layout: str) -> None:
-    """Raise if a sequence has images, which equal tokens may stand for different ones of.
+    """Raise if a sequence has images, because equal placeholder tokens may represent different images.
 
     Raises:
-        ConfigError: One has.
+        ConfigError: A sequence has images.
     """
     if any(row.pictures for row in sequences):
         raise ConfigError(f"prompts with images do not support the layout {layout}: pass --update.layout rows.")
 
 
 def read_places(sequences: Sequence[Row], starts: Integers) -> Integers:
-    """Return the place of every read, given where the first token of each sequence is."""
+    """Return the index of every read, given the index of each sequence's first token."""
     counts = [len(row.reads) for row in sequences]
     return np.concatenate([row.reads.position for row in sequences]) + np.repeat(starts, counts)

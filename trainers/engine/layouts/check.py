@@ -1,4 +1,4 @@
-"""Refuses layouts in which a network would compute something else than in rows of their own."""
+"""Rejects layouts in which a network's results would differ from those of separate rows."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _TOLERANCE_16_BIT = 5e-2
 _ATTENTION = {"full_attention", "sliding_attention"}
 _WAY_OUT = "Pass --update.layout rows."
 _checked: weakref.WeakKeyDictionary[nn.Module, dict[str, str]] = weakref.WeakKeyDictionary()
-"""Network -> layout -> what speaks against it; empty if nothing does."""
+"""Network -> layout -> reason against it; empty for none."""
 
 
 def require_layout(network: PreTrainedModel, layout: Layout) -> None:
-    """Raise if sequences that share a row would change each other's outputs; a network is checked once.
+    """Raise if sequences in a shared row would change each other's outputs; a network is checked once.
 
     Args:
         network: A causal language model.
         layout: Layout of the sequences.
 
     Raises:
-        ConfigError: They would, or its attention takes no mask that the layout needs.
+        ConfigError: They would, or the attention does not support the layout's mask.
     """
     found = _objection(network, layout)
     if found:
@@ -39,7 +39,7 @@ def require_layout(network: PreTrainedModel, layout: Layout) -> None:
 
 
 def fits(network: PreTrainedModel, layout: Layout) -> bool:
-    """Return whether :func:`require_layout` takes a network."""
+    """Return True if :func:`require_layout` accepts a network."""
     return not _objection(network, layout)
 
 
@@ -67,7 +67,7 @@ def _found_objection(network: PreTrainedModel, layout: Layout) -> str:
 
 
 def same_layouts(copy: nn.Module, network: nn.Module) -> None:
-    """Take over what is known of a network's layouts for a copy of it, which is then not checked itself."""
+    """Reuse the checked layouts of a network for a copy of it."""
     _checked.setdefault(copy, {}).update(_checked.get(network, {}))
 
 
@@ -96,7 +96,7 @@ def _against_attention(model: str, config: Any, layout: Layout) -> str:
 
 @torch.no_grad()
 def _gap(network: PreTrainedModel, layout: Layout) -> float:
-    """Return how far the hidden states of a few sequences are from those in rows of their own, relative to these."""
+    """Return the relative difference of hidden states of a few sequences from those in separate rows."""
     words = network.config.get_text_config().vocab_size
     ids = np.arange(12, dtype=np.int64) * 7919 % words
     rows = [_read_everywhere(each) for each in (ids[:7], np.concatenate([ids[:4], ids[7:]]), ids[9:])]

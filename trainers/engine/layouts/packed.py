@@ -1,4 +1,4 @@
-"""Sequences one after another in a single row, each seeing itself alone."""
+"""Sequences concatenated in a single row, each attending only to itself."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from turngym.trainers.engine.layouts.base import Inputs, on, read_places, requir
 from turngym.trainers.engine.layouts.segments import ARGUMENT, borders_of
 
 _NO_MASK = (1, 1, 1, 1)
-"""With four dimensions transformers takes a mask as it is, instead of making one of all pairs of tokens."""
+"""A mask with four dimensions is used by transformers unchanged, instead of building one over all pairs of tokens."""
 
 
 class Packed:
     """One row without padding.
 
-    The positions start again at 0 with each sequence. transformers takes that for the border of a sequence, but only
-    without an attention mask and without a cache: a mask of ones lets every sequence see those before it.
+    Positions restart at 0 with each sequence. transformers interprets this as a sequence boundary, but only without an
+    attention mask and cache: with a mask of ones, every sequence would attend to earlier ones.
     """
 
     name = "packed"
@@ -54,7 +54,7 @@ class Packed:
         )
 
     def lay_out_ids(self, sequences: Sequence[Row], device: torch.device) -> Inputs:
-        """Return the ids of all sequences in one row, whatever else goes with them."""
+        """Return the ids of all sequences in one row, without further inputs."""
         lengths = np.array([len(row.ids) for row in sequences], dtype=np.int64)
         starts = np.cumsum(lengths) - lengths
         ids = np.concatenate([row.ids for row in sequences])
@@ -64,7 +64,7 @@ class Packed:
 
 
 def _flash_arguments(sequences: Sequence[Row], device: torch.device) -> dict[str, Any]:
-    """Return the borders as transformers takes them, which otherwise reads them from the positions on the device."""
+    """Return the boundaries for transformers, which otherwise computes them from positions on the device."""
     borders = borders_of([len(row.ids) for row in sequences], device)
     starts, longest = borders.starts, borders.longest
     return {"cu_seq_lens_q": starts, "cu_seq_lens_k": starts, "max_length_q": longest, "max_length_k": longest}

@@ -1,4 +1,4 @@
-"""Sequences with pictures: rows of a matrix or one packed row, with the images of all of them next to it."""
+"""Layouts for sequences with images: padded rows or one packed row, with the images of all sequences."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from turngym.trainers.engine.layouts.rows import Rows
 
 
 class Pictures(Rows):
-    """One row of the batch for each sequence, for models that see.
+    """One row per sequence, for vision models.
 
     Args:
         takes: Image handling of the model.
@@ -33,7 +33,7 @@ class Pictures(Rows):
         self.network = network
 
     def lay_out(self, sequences: Sequence[Row], device: torch.device, attention: str = "sdpa") -> Inputs:
-        """Return left-padded ids with their mask, positions and pictures."""
+        """Return left-padded ids with mask, positions and images."""
         plain = super().lay_out(sequences, device, attention)
         mask = torch.ones_like(plain.ids) if plain.mask is None else plain.mask
         self._neutralise(plain, sequences)
@@ -42,7 +42,7 @@ class Pictures(Rows):
         return plain._replace(mask=mask, positions=positions, more=more)
 
     def _neutralise(self, inputs: Inputs, sequences: Sequence[Row]) -> None:
-        """Replace placeholders that were sampled, as the sampler does: no image belongs to them."""
+        """Replace sampled placeholder tokens, which have no image, as the sampler does."""
         tokens = np.concatenate([row.reads.token for row in sequences])
         after = on(inputs.places[tokens >= 0] + 1, inputs.ids.device)
         line = inputs.ids.view(-1)
@@ -50,9 +50,9 @@ class Pictures(Rows):
 
 
 class PackedPictures(Packed):
-    """One row without padding, for models that see.
+    """One row without padding, for vision models.
 
-    Positions in three parts have those of the text before them: where these start again at 0, a sequence starts.
+    Three-part positions are preceded by text positions, which restart at 0 with each sequence.
 
     Args:
         takes: Image handling of the model.
@@ -63,7 +63,7 @@ class PackedPictures(Packed):
         self._rows = Pictures(takes, network)
 
     def lay_out(self, sequences: Sequence[Row], device: torch.device, attention: str = "sdpa") -> Inputs:
-        """Return the ids of all sequences in one row, with their positions and pictures."""
+        """Return the ids of all sequences in one row, with positions and images."""
         plain = self.lay_out_ids(sequences, device)
         rows = self._rows.lay_out(sequences, device, attention)
         is_token = rows.mask.bool()
@@ -79,10 +79,10 @@ class PackedPictures(Packed):
 
 
 def layout_for(model: LanguageModel, name: str) -> Layout:
-    """Return the layout of that name for a model, with its images if it sees; ``auto`` falls back to ``rows``.
+    """Return the layout with a name for a model, with images for vision models; ``auto`` falls back to ``rows``.
 
     Raises:
-        ConfigError: There is no such layout, or a model that sees has none of that name.
+        ConfigError: There is no such layout, or vision models do not support it.
     """
     layout = layout_of(name)
     if name == AUTO:

@@ -1,4 +1,4 @@
-"""Hidden states of distinct sequences at the positions that are read."""
+"""Hidden states of distinct sequences at the read positions."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from turngym.trainers.engine.layouts.base import on
 
 
 class ReadStates(NamedTuple):
-    """Hidden states of some sequences, and the reads of all of them, one sequence after another."""
+    """Hidden states of some sequences, and their concatenated reads."""
 
     hidden: Float[Tensor, "state width"]
     state: Int[Tensor, "read"]
-    """Index of the state used by each read; several reads may share one, and some states have none."""
+    """Index of the state of each read; states may have several reads or none."""
     targets: Int[Tensor, "read"]
-    """The sampled token after each read; -1 where only a critic reads."""
+    """The sampled token after each read; -1 if only a critic reads."""
     sequence: Int[Tensor, "read"]
     column: Int[Tensor, "read"]
-    """Number of the read in its sequence."""
+    """Index of the read in its sequence."""
     shape: tuple[int, int]
-    """Sequences, and reads of the one with most of them."""
+    """Number of sequences, and maximum number of reads per sequence."""
 
     def scattered(self, flat: Shaped[Tensor, "read"]) -> Shaped[Tensor, "sequence column"]:
-        """Return numbers of the reads as ``[sequence, column]``, with 0 in padding."""
+        """Return numbers per read as ``[sequence, column]``, with 0 in padding."""
         return flat.new_zeros(self.shape).index_put((self.sequence, self.column), flat)
 
 
 def _takes_any(backbone: Any) -> bool:
-    """Return whether a transformer takes further arguments; without them a tree has its mask."""
+    """Return True if a transformer accepts further arguments; otherwise a tree uses its mask."""
     return any(each.kind is each.VAR_KEYWORD for each in inspect.signature(backbone.forward).parameters.values())
 
 
 def read_states(backbone: Any, sequences: Sequence[Row], device: torch.device, layout: Layout = ROWS) -> ReadStates:
-    """Run a transformer without its head over sequences, each of which has a read.
+    """Run a transformer without its head over sequences with reads.
 
     Args:
         backbone: The transformer; its output has ``last_hidden_state``.
         sequences: Distinct sequences.
-        device: Location.
+        device: The device.
         layout: Layout.
     """
     inputs = layout.lay_out(sequences, device, backbone.config.get_text_config()._attn_implementation)

@@ -12,14 +12,14 @@ from turngym.trainers.engine.layouts.base import Inputs, on, read_places
 
 
 class Rows:
-    """One row of the batch for each sequence; works with every model."""
+    """One row per sequence; supported by every model."""
 
     name = "rows"
     shares_rows = False
     needs_mask = False
 
     def cut(self, sequences: Sequence[Row], chosen: Sequence[int], max_tokens: int) -> list[list[int]]:
-        """Return sequences of similar lengths together, by their padded tokens."""
+        """Return groups of sequences of similar lengths, by their padded tokens."""
         return by_padded_length(sequences, chosen, max_tokens)
 
     def lay_out(self, sequences: Sequence[Row], device: torch.device, attention: str = "sdpa") -> Inputs:

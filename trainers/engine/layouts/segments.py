@@ -1,8 +1,8 @@
 """Attention piece by piece: of a tree, what each sequence adds to it, over the whole path of that sequence.
 
-A mask over all pairs of tokens computes every pair. Here the new tokens of a sequence attend over the tokens on its
-path alone, whose keys and values are copied from the tree, so that gradients of shared tokens are sums. Sequences that
-lie one after the other each attend alone.
+A mask over all pairs of tokens computes every pair. Here the new tokens of a sequence attend only to the tokens on its
+path, whose keys and values are copied from the tree, so gradients of shared tokens are sums. Concatenated sequences
+attend separately.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from turngym.trainers.core.rows import Integers
 from turngym.trainers.engine.layouts.base import on
 
 ARGUMENT = "tree_pieces"
-"""Name under which a network's forward pass hands the pieces to its attention."""
+"""Argument name by which a network's forward pass passes the pieces to its attention."""
 _SHORTEST = 0.6
-"""Pieces that are attended together have at least this share of the longest one's tokens."""
+"""Minimum length of a piece relative to the longest one in its bucket."""
 
 
 class Piece(NamedTuple):
-    """The nodes on the path of one sequence, of which those from ``new`` on are its own."""
+    """The nodes on the path of one sequence; those from ``new`` on are its own."""
 
     path: Integers
     new: int
 
 
 class Bucket(NamedTuple):
-    """Pieces of similar lengths, padded: nodes of queries and of keys, and the mask where causal attention differs."""
+    """Padded pieces of similar lengths: nodes of queries and keys, and a mask unless attention is causal."""
 
     query: Tensor
     key: Tensor
@@ -41,14 +41,14 @@ class Bucket(NamedTuple):
 
 
 class Pieces(NamedTuple):
-    """All pieces of a tree, and where each node is among the queries of the buckets."""
+    """All pieces of a tree, and the index of each node among the buckets' queries."""
 
     buckets: tuple[Bucket, ...]
     place: Tensor
 
 
 class Borders(NamedTuple):
-    """Sequences that lie one after the other: on the device the start of each and the end; the longest; all lengths."""
+    """Boundaries of concatenated sequences: starts and end on the device, maximum length, all lengths."""
 
     starts: Tensor
     longest: int
@@ -56,7 +56,7 @@ class Borders(NamedTuple):
 
 
 def borders_of(lengths: Sequence[int], device: torch.device) -> Borders:
-    """Return the borders of sequences.
+    """Return the boundaries of sequences.
 
     Args:
         lengths: Tokens of each.
@@ -69,7 +69,7 @@ def pieces_of(paths: Sequence[Piece], size: int, device: torch.device) -> Pieces
     """Return pieces in buckets.
 
     Args:
-        paths: Pieces whose own nodes together are all nodes.
+        paths: Pieces whose own nodes cover all nodes.
         size: Number of nodes.
         device: Device of the network.
     """
@@ -93,7 +93,7 @@ def pieces_of(paths: Sequence[Piece], size: int, device: torch.device) -> Pieces
 
 
 def _padded(bucket: Sequence[Piece]) -> tuple[Integers, Integers, Integers]:
-    """Return nodes of queries and keys as matrices, and how many tokens of each path are not its own."""
+    """Return nodes of queries and keys as matrices, and the number of shared tokens of each path."""
     new = np.array([piece.new for piece in bucket], dtype=np.int64)
     query = np.zeros((len(bucket), max(len(piece.path) - piece.new for piece in bucket)), dtype=np.int64)
     key = np.zeros((len(bucket), max(len(piece.path) for piece in bucket)), dtype=np.int64)
@@ -104,7 +104,7 @@ def _padded(bucket: Sequence[Piece]) -> tuple[Integers, Integers, Integers]:
 
 
 def _mask(new: Integers, queries: int, keys: int, device: torch.device) -> Tensor | None:
-    """Return which key each query sees; None where both start with the first token of their sequences."""
+    """Return the attention mask; None if queries and keys start with the first token of their sequences."""
     if not new.any():
         return None
     offsets = on(np.unique(new) if (new == new[0]).all() else new, device)
@@ -118,7 +118,7 @@ _attend = ALL_ATTENTION_FUNCTIONS["sdpa"]
 def attend(
     module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Any, **given: Any
 ) -> tuple[Tensor, Any]:
-    """Attend as ``sdpa`` of transformers does; piece by piece where a forward pass was given pieces or borders."""
+    """Attention like transformers' ``sdpa``; per piece if the forward pass has pieces or boundaries."""
     pieces: Pieces | Borders | None = given.pop(ARGUMENT, None)
     if pieces is None:
         found: tuple[Tensor, Any] = _attend(module, query, key, value, attention_mask, **given)
@@ -134,7 +134,7 @@ def attend(
 
 
 def _within(borders: Borders, module: Any, query: Tensor, key: Tensor, value: Tensor, given: dict[str, Any]) -> Tensor:
-    """Attend within each of several sequences in one row."""
+    """Attention within each of several sequences in one row."""
     window: int | None = given.get("sliding_window")
     if takes(query.device, query.dtype, query.shape[-1]):
         q, k, v = (each[0].transpose(0, 1) for each in (query, key, value))
@@ -146,7 +146,7 @@ def _within(borders: Borders, module: Any, query: Tensor, key: Tensor, value: Te
 
 
 def _window_mask(query: Tensor, window: int | None) -> Tensor | None:
-    """Return which tokens of a sequence see which, if that is not all before them."""
+    """Return the mask of a sequence with a sliding window; None if attention covers all earlier tokens."""
     if window is None or window >= query.shape[2]:
         return None
     number = torch.arange(query.shape[2], device=query.device)

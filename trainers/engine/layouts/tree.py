@@ -1,7 +1,7 @@
-"""Sequences as the paths of one tree: what several of them start with goes through the network once.
+"""Sequences as paths of a tree: shared prefixes are computed once.
 
-The nodes of the tree are tokens in depth-first order. A token sees the tokens on its path, so it has the output that it
-has in a sequence of its own, and a node's gradient is the sum over the sequences that pass through it.
+The nodes of the tree are tokens in depth-first order. A token attends to the tokens on its path, so its output equals
+that in a separate sequence, and a node's gradient is the sum over the sequences through it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class PackedTree(NamedTuple):
         ids: Token of each node.
         depth: Number of nodes above each node.
         leave: First node after each node's subtree.
-        places: Node of every read of the sequences, one sequence after another.
+        places: Node of every read, concatenated over sequences.
         pieces: Path of each sequence that adds nodes.
     """
 
@@ -38,10 +38,10 @@ class PackedTree(NamedTuple):
 
 
 class Tree:
-    """One row that holds each shared prefix once; the mask lets a token see the tokens on its path.
+    """One row with each shared prefix once, and a mask by which a token attends to its path.
 
-    With ``sdpa`` each sequence's new tokens attend over its path alone. With ``flex_attention`` the mask is a block
-    mask, of which empty blocks are not computed. Otherwise it has an entry for every pair of tokens.
+    With ``sdpa``, each sequence's new tokens attend only to its path. With ``flex_attention``, the mask is a block mask
+    whose empty blocks are not computed. Otherwise it has an entry for every pair of tokens.
     """
 
     name = "tree"
@@ -49,7 +49,7 @@ class Tree:
     needs_mask = True
 
     def cut(self, sequences: Sequence[Row], chosen: Sequence[int], max_tokens: int) -> list[list[int]]:
-        """Return sequences that share prefixes together, by the nodes of their tree."""
+        """Return groups of sequences that share prefixes, by the nodes of their tree."""
         order = _in_tree_order([sequences[s] for s in chosen])
         chunks: list[list[int]] = []
         nodes, before = 0, None
@@ -74,7 +74,7 @@ class Tree:
 
 
 def _in_tree_order(sequences: Sequence[Row]) -> list[int]:
-    """Return the numbers of sequences in the order of their ids, in which those with a common prefix are neighbours."""
+    """Return the indices of sequences sorted by token ids, so common prefixes are adjacent."""
     keys = [row.ids.astype(">u4").tobytes() for row in sequences]
     return sorted(range(len(keys)), key=lambda number: (keys[number], number))
 
@@ -128,20 +128,20 @@ def packed_tree(sequences: Sequence[Row]) -> PackedTree:
 
 
 def dense_mask(leave: Tensor) -> Tensor:
-    """Return which token, in the last dimension, each token sees: those before it whose subtree it is in."""
+    """Return the mask of attended tokens, in the last dimension: ancestors of each token."""
     node = torch.arange(len(leave), device=leave.device)
     seen = (node[None] <= node[:, None]) & (node[:, None] < leave[None])
     return seen[None, None]
 
 
 def _added_mask(leave: Tensor) -> Tensor:
-    """Return the same as numbers that are added to the scores."""
+    """Return the same mask as numbers to add to the scores."""
     mask = torch.zeros(1, 1, len(leave), len(leave), device=leave.device)
     return mask.masked_fill_(~dense_mask(leave), torch.finfo(mask.dtype).min)
 
 
 def block_mask(leave: Tensor) -> Any:
-    """Return the same for ``flex_attention``, which leaves out blocks that nothing is seen in."""
+    """Return the same mask for ``flex_attention``, which skips empty blocks."""
     from torch.nn.attention.flex_attention import create_block_mask
 
     def sees(_batch: Tensor, _head: Tensor, query: Tensor, key: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Processes that train one model together: what they say to one another, and how work is shared out."""
+"""Processes that train one model together: communication and distribution of work."""
 
 from turngym.trainers.engine.ranks.base import SINGLE, Ranks, SingleProcess
 from turngym.trainers.engine.ranks.sharing_out import shared_out

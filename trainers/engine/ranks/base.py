@@ -1,8 +1,8 @@
-"""The interface of the processes that train together, and the case of only one, whose methods do nothing.
+"""Interface of ranks, and its implementation for a single process.
 
-Every method is collective: all ranks call the same ones in the same order, on every path through the code. What can
-fail on one rank alone runs inside of :meth:`Ranks.exchange`, :meth:`Ranks.agree` or :meth:`Ranks.on_first`, which end
-with the same error on all of them, so that no rank waits for one that has gone.
+Every method is collective: all ranks call the same ones in the same order, on every code path. Code that may fail on a
+single rank runs inside :meth:`Ranks.exchange`, :meth:`Ranks.agree` or :meth:`Ranks.on_first`, which raise the same
+error on all ranks, so that no rank waits for a failed one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Ranks(ABC):
-    """The processes of a run, as one of them sees them.
+    """The processes of a run, from the perspective of one of them.
 
     Args:
         rank: Number of this process, from 0.
@@ -29,7 +29,7 @@ class Ranks(ABC):
     def __init__(self, rank: int = 0, size: int = 1, local_rank: int = 0) -> None:
         self.rank, self.size, self.local_rank = rank, size, local_rank
         self.seconds = 0.0
-        """Seconds that this process has spent on sums, exchanges and waiting for others so far."""
+        """Communication time of this process so far in seconds, including waiting."""
 
     @property
     def is_first(self) -> bool:
@@ -40,7 +40,7 @@ class Ranks(ABC):
 
     @abstractmethod
     def exchange(self, work: Callable[[], T]) -> list[T]:
-        """Do work on every rank, and return what each rank's returned, in the order of ranks.
+        """Do work on every rank, and return the results of all, in the order of ranks.
 
         Args:
             work: Returns a JSON-compatible value.
@@ -51,29 +51,29 @@ class Ranks(ABC):
 
     @abstractmethod
     def on_first(self, work: Callable[[], T]) -> T:
-        """Do work on the first rank alone, and return its result on all; the others wait as long as it takes.
+        """Do work on rank 0, and return its result on all ranks; the others wait without a timeout.
 
         Args:
             work: Returns a JSON-compatible value.
 
         Raises:
-            Exception: Exception of the work there.
+            Exception: Exception of the work on rank 0.
         """
 
     @abstractmethod
     def sum(self, tensors: Sequence[Tensor]) -> None:
-        """Replace tensors by their sums over all ranks; every rank has the same number of them, of equal shapes.
+        """Replace tensors by their sums over all ranks; number and shapes must be equal on all ranks.
 
-        Every rank then has the same bits.
+        The results are bit-identical on all ranks.
         """
 
     @abstractmethod
     def broadcast(self, tensor: Tensor) -> None:
-        """Replace a tensor by that of the first rank; all have the same shape."""
+        """Replace a tensor by that of rank 0; shapes must be equal."""
 
     @abstractmethod
     def concatenated(self, values: Tensor) -> Tensor:
-        """Return a vector with the numbers of all ranks in the order of ranks, in float64; lengths may differ."""
+        """Return the concatenated numbers of all ranks in float64, in the order of ranks; lengths may differ."""
 
     # What follows from it.
 
@@ -95,19 +95,19 @@ class Ranks(ABC):
         return self.exchange(lambda: value)
 
     def from_first(self, value: T) -> T:
-        """Return the first rank's value; the others' are not read."""
+        """Return the value of rank 0; others are ignored."""
         return self.exchange(lambda: value)[0]
 
     def any(self, flag: bool) -> bool:
-        """Return whether a flag is set on one of the ranks."""
+        """Return True if the flag is set on any rank."""
         return any(self.gathered(flag))
 
     def maximum(self, value: float) -> float:
-        """Return the largest of the ranks' values."""
+        """Return the maximum over ranks."""
         return max(self.gathered(value))
 
     def sum_numbers(self, numbers: Mapping[str, float]) -> dict[str, float]:
-        """Return the sums over all ranks of numbers with names; one that a rank lacks is 0 there."""
+        """Return the sums of named numbers over ranks; missing ones count as 0."""
         total: dict[str, float] = {}
         for each in self.gathered(dict(numbers)):
             for name, value in each.items():
@@ -115,11 +115,11 @@ class Ranks(ABC):
         return total
 
     def barrier(self) -> None:
-        """Wait until every rank is here."""
+        """Wait for all ranks."""
         self.exchange(lambda: None)
 
     def require_equal(self, what: str, value: Callable[[], Any]) -> None:
-        """Raise unless every rank has the same value; with one rank it is not computed.
+        """Raise unless all ranks have the same value; not computed with a single rank.
 
         Args:
             what: Name for the message, such as ``"episodes"``.
@@ -136,7 +136,7 @@ class Ranks(ABC):
 
 
 class SingleProcess(Ranks):
-    """One process: it exchanges nothing.
+    """A single process, without communication.
 
     >>> SingleProcess().exchange(lambda: 3), SingleProcess().sum_numbers({"a": 1.0})
     ([3], {'a': 1.0})

@@ -17,7 +17,7 @@ class RankLost(TurngymError, RuntimeError):
 
 
 class RankFailed(TurngymError, RuntimeError):
-    """Another rank stopped with an error that is not one of turngym's own."""
+    """Another rank stopped with an error that is not turngym's."""
 
 
 def as_json(error: Exception, rank: int) -> dict[str, Any]:
@@ -32,9 +32,9 @@ def _plain(value: object) -> object:
 
 
 def from_json(content: Mapping[str, Any]) -> Exception:
-    """Return the error that another rank raised; one that is not turngym's own as a :class:`RankFailed`.
+    """Return the error of another rank; one that is not turngym's as a :class:`RankFailed`.
 
-    :func:`is_heard` tells it from the rank's own.
+    :func:`is_heard` distinguishes it from the rank's own errors.
 
     >>> from_json(as_json(errors.ConfigError("no such thing"), 1))
     ConfigError('no such thing')
@@ -47,7 +47,7 @@ def from_json(content: Mapping[str, Any]) -> Exception:
 
 
 def is_heard(error: BaseException) -> bool:
-    """Return whether an error, or what caused it, was raised by another rank.
+    """Return True if an error, or its cause, was raised by another rank.
 
     >>> is_heard(from_json(as_json(errors.ConfigError("no"), 1))), is_heard(errors.ConfigError("no"))
     (True, False)
@@ -57,12 +57,12 @@ def is_heard(error: BaseException) -> bool:
 
 
 def note_told(error: Exception) -> None:
-    """Note that all ranks know of an error of this one."""
+    """Mark an error of this rank as known to all ranks."""
     error.add_note(_TOLD)
 
 
 def is_known_to_all(error: BaseException) -> bool:
-    """Return whether an error, or what caused it, stops every rank at the same point of the program.
+    """Return True if an error, or its cause, stops every rank at the same point of the program.
 
     >>> failed = errors.ConfigError("no")
     >>> is_known_to_all(failed), note_told(failed), is_known_to_all(failed)

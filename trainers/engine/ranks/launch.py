@@ -1,4 +1,4 @@
-"""The ranks that ``torchrun`` or ``accelerate launch`` started, from their environment variables."""
+"""Ranks started by ``torchrun`` or ``accelerate launch``, from their environment variables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from turngym.lazy import torch
 from turngym.trainers.engine.ranks.base import SINGLE, Ranks
 
 TIMEOUT = "TURNGYM_RANK_TIMEOUT"
-"""Environment variable: seconds that a rank waits for the others."""
+"""Environment variable with the timeout of a rank waiting for others, in seconds."""
 _DEFAULT_TIMEOUT = 1800.0
 LAUNCHER_VARIABLES = (
     "RANK",
@@ -29,7 +29,7 @@ LAUNCHER_VARIABLES = (
     "MASTER_PORT",
     "TORCHELASTIC_USE_AGENT_STORE",
 )
-"""Variables that a launcher sets for each rank; they are removed for child processes of a rank."""
+"""Variables set by a launcher for each rank; removed for child processes of a rank."""
 
 
 class Place(NamedTuple):
@@ -41,13 +41,13 @@ class Place(NamedTuple):
 
 
 def place_in(variables: Mapping[str, str]) -> Place:
-    """Return which process of a launcher's this one is.
+    """Return the index of this process among those of a launcher.
 
     Args:
         variables: The environment variables.
 
     Raises:
-        ConfigError: They are not numbers, or contradict one another.
+        ConfigError: The variables are not numbers, or are inconsistent.
 
     >>> place_in({}), place_in({"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1"})
     (Place(rank=0, size=1, local_rank=0), Place(rank=3, size=4, local_rank=1))
@@ -64,7 +64,7 @@ def place_in(variables: Mapping[str, str]) -> Place:
 
 
 def is_first_here() -> bool:
-    """Return whether this process is the first rank, or the only one."""
+    """Return True if this process is rank 0 or the only one."""
     return place_in(os.environ).rank == 0
 
 
@@ -72,7 +72,7 @@ def rank_device(name: str, place: Ranks | Place) -> str:
     """Return the device of a rank: with several, each takes the GPU of its local number.
 
     Args:
-        name: Method named by the settings.
+        name: Device in the settings.
         place: The rank.
 
     Raises:
@@ -91,13 +91,13 @@ def rank_device(name: str, place: Ranks | Place) -> str:
 
 
 def timeout_in(variables: Mapping[str, str]) -> timedelta:
-    """Return how long a rank waits for the others.
+    """Return the timeout of a rank waiting for others.
 
     Args:
         variables: The environment variables.
 
     Raises:
-        ConfigError: It is not a number above 0.
+        ConfigError: The variable is not a number above 0.
     """
     given = variables.get(TIMEOUT, "")
     try:
@@ -111,15 +111,15 @@ def timeout_in(variables: Mapping[str, str]) -> timedelta:
 
 @contextmanager
 def launched(device: str = "auto") -> Iterator[Ranks]:
-    """Join the other processes of ``torchrun`` or ``accelerate launch``; without them there is one rank.
+    """Join the processes of ``torchrun`` or ``accelerate launch``; without a launcher there is one rank.
 
-    Numbers are exchanged by gloo between CPUs, and gradients on GPUs by NCCL.
+    CPU tensors are exchanged by gloo, gradients on GPUs by NCCL.
 
     Args:
         device: The device of the settings.
 
     Raises:
-        ConfigError: The variables of the launcher or the device are wrong, or torch.distributed is in use already.
+        ConfigError: The launcher's variables or the device are invalid, or torch.distributed is already in use.
     """
     place = place_in(os.environ)
     if place.size == 1:
@@ -153,9 +153,9 @@ def _process_group(place: Place, device: str) -> Iterator[Ranks]:
         yield ranks
     except Exception as error:
         if is_heard(error) and not ranks.is_first:
-            raise SystemExit(1) from error  # the first rank reports it, and so does the one that raised it
+            raise SystemExit(1) from error  # rank 0 reports it, and the rank that raised it
         raise
-    ranks.barrier()  # the first rank may hold the store that the others read
+    ranks.barrier()  # rank 0 may hold the store used by the others
     dist.destroy_process_group()
 
 
@@ -165,11 +165,11 @@ _GRACE = 20.0
 
 @contextmanager
 def _time_to_report(seconds: float = _GRACE) -> Iterator[None]:
-    """Let SIGTERM end this process some seconds later.
+    """Context that delays the end of this process after SIGTERM.
 
-    A launcher that misses one rank sends the signal to all others at once. They notice the loss themselves, at about
-    the same time, and have a diagnosis to write and an error to show. Where the block fails the delay therefore remains
-    in force afterwards, until the process has ended.
+    A launcher that has lost a rank signals all others immediately. These detect the loss at about the same time and
+    need to write a diagnosis and show an error. If the block fails, the delay therefore stays in force until the
+    process has ended.
 
     Args:
         seconds: The delay.

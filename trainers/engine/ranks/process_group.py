@@ -22,17 +22,17 @@ from turngym.trainers.engine.ranks.failures import RankLost, as_json, from_json,
 T = TypeVar("T")
 
 _BUCKET = 2**25
-"""Numbers that are summed in one message."""
+"""Maximum number of elements summed in one message."""
 _BEAT = 1.0
 _LONGEST_NAP = 0.1
 
 
 class ProcessGroup(Ranks):
-    """The default process group, which has been made.
+    """The initialised default process group.
 
     Args:
         local_rank: Number of this process on its machine.
-        store: The store that the group was made with; the ranks wait for the first one by reading it.
+        store: Store of the group, through which ranks wait for rank 0.
         timeout: Timeout of a rank waiting for others.
     """
 
@@ -44,7 +44,7 @@ class ProcessGroup(Ranks):
 
     @contextmanager
     def _talking(self) -> Iterator[None]:
-        """Count the seconds, and say in words that a rank is missing."""
+        """Context that measures communication time, and reports a lost rank."""
         start = time.perf_counter()
         try:
             yield
@@ -87,7 +87,7 @@ class ProcessGroup(Ranks):
             return [each[: int(length)].numpy().tobytes() for each, length in pairs]
 
     def on_first(self, work: Callable[[], T]) -> T:
-        """Do the work on the first rank; the others read its heartbeat until it is done."""
+        """Do the work on rank 0; the others monitor its heartbeat."""
         key = f"first-{self._waits}"
         self._waits += 1
         if self.is_first:
@@ -122,7 +122,7 @@ class ProcessGroup(Ranks):
             return {"error": as_json(error, self.rank)}
 
     def _wait_for_first(self, key: str) -> None:
-        """Wait until the first rank says that it is done; its heartbeat shows that it lives."""
+        """Wait until rank 0 has finished, while its heartbeat continues."""
         nap, seen, since = 0.001, b"", time.monotonic()
         while not self._store.check([f"{key}-done"]):
             beat = self._store.get(f"{key}-beat") if self._store.check([f"{key}-beat"]) else b""
@@ -134,7 +134,7 @@ class ProcessGroup(Ranks):
             nap = min(2 * nap, _LONGEST_NAP)
 
     def sum(self, tensors: Sequence[Tensor]) -> None:
-        """Sum in few messages: tensors of one type on one device are laid end to end."""
+        """Sum in few messages: tensors of the same type and device are concatenated."""
         with self._talking():
             for bucket in _buckets(tensors):
                 if len(bucket) == 1 and bucket[0].is_contiguous():
@@ -163,12 +163,12 @@ class ProcessGroup(Ranks):
 
 
 def _first_sentence(error: Exception) -> str:
-    """Return what a backend says, without the place in its code and advice."""
+    """Return a backend's message, without code location and advice."""
     return re.sub(r"^\[[^\]]*\]\s*", "", str(error).strip()).splitlines()[0].split(". ")[0][:200]
 
 
 def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
-    """Yield tensors in their order, those of one type and device together, up to a number of elements."""
+    """Yield tensors in order, grouped by type and device, up to a number of elements."""
     bucket: list[Tensor] = []
     filled = 0
     for tensor in tensors:
@@ -184,7 +184,7 @@ def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
 
 
 class _Heartbeat:
-    """Writes to a store that this rank is alive, until the work is done."""
+    """Writes a heartbeat to a store during work."""
 
     def __init__(self, store: Store, key: str) -> None:
         self._store, self._key = store, key

@@ -1,4 +1,4 @@
-"""Models of which each rank holds a part (FSDP2)."""
+"""Sharded models (FSDP2)."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from turngym.trainers.engine.ranks.spread import ModuleT, Replicated
 
 
 class Sharded(Replicated):
-    """Weights, gradients and optimiser state are divided over the ranks; small networks of a method are replicated.
+    """Weights, gradients and optimiser state are sharded over ranks; small networks of a method are replicated.
 
-    Every pass gathers weights, so all ranks make equally many of them.
+    Every pass gathers weights, so all ranks must make the same number of passes.
 
     Args:
         ranks: The ranks.
-        group: Ranks that hold one copy together, a divisor of their number; 0 is those of a machine.
+        group: Number of ranks per copy, a divisor of the number of ranks; 0 for those of a machine.
     """
 
     def __init__(self, ranks: Ranks, group: int = 0) -> None:
@@ -38,13 +38,13 @@ class Sharded(Replicated):
         self._mesh: DeviceMesh | None = None
 
     def passes(self, own: int) -> int:
-        """Return the largest number of any rank."""
+        """Return the maximum over ranks."""
         return int(self.ranks.maximum(own))
 
     def together(self, work: Callable[[], None]) -> None:
-        """Do the work; only a number that is not finite, which ends no pass, can be told to the other ranks.
+        """Do the work; only errors of non-finite numbers, which do not interrupt a pass, are passed to other ranks.
 
-        After any other error they wait in a pass for this rank, whose end makes the launcher end them.
+        After any other error, they wait in a pass for this rank until the launcher ends them.
         """
         failure: list[DivergenceError] = []
         try:
@@ -59,7 +59,7 @@ class Sharded(Replicated):
         self.ranks.exchange(outcome)
 
     def placed(self, network: ModuleT, whole: Sequence[str] = ()) -> ModuleT:
-        """Return a copy of a network of which this rank holds a part."""
+        """Return a sharded copy of a network."""
         if self._mesh is None:
             self._mesh = device_mesh(next(network.parameters()).device, self.ranks, self._group)
         return sharded_copy(network, self._mesh, whole)
@@ -69,7 +69,7 @@ class Sharded(Replicated):
         release(network, target)
 
     def publish(self, network: nn.Module, target: nn.Module) -> None:
-        """Gather the trained weights of a placed network into the whole one that it was made from."""
+        """Gather the trained weights of a sharded network into the original whole one."""
         publish(network, target)
 
     def gradients(
@@ -79,14 +79,14 @@ class Sharded(Replicated):
         return gradients_by_backward(term, of, others)
 
     def anchored(self, loss: Tensor, inputs: LossInputs) -> Tensor:
-        """Return a loss that depends on all networks: other ranks wait for the gradients of each of them."""
+        """Return a loss that depends on all networks, because other ranks wait for the gradients of each."""
         outputs = [each for each in (inputs.logprobs, inputs.values) if each is not None]
         return loss + torch.stack([each[:0].sum() for each in outputs]).sum()
 
     def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
-        """Sum the gradients of what is replicated; those of sharded weights are sums already."""
+        """Sum the gradients of replicated weights; those of sharded weights are already summed."""
         super().sum_gradients([parameter for parameter in parameters if not isinstance(parameter, DTensor)])
 
     def sum_probe(self, gradients: Sequence[Tensor]) -> None:
-        """Sum those of replicated weights."""
+        """Sum the gradients of replicated weights."""
         super().sum_probe([gradient for gradient in gradients if not isinstance(gradient, DTensor)])

@@ -1,8 +1,7 @@
-"""Networks whose weights, gradients and optimiser state are divided over ranks (FSDP2).
+"""Sharding of a network's weights, gradients and optimiser state over ranks (FSDP2).
 
-Each layer is a group of its own, and everything else of a network belongs to its root. The weights of a group are
-gathered when it computes and freed afterwards, in the forward pass and again in the backward pass. All ranks have to
-run the same passes.
+Each layer is a separate group; all other weights belong to the root. The weights of a group are gathered for its
+computation and freed afterwards, in both forward and backward pass. All ranks must run the same passes.
 """
 
 from __future__ import annotations
@@ -35,15 +34,15 @@ _METHOD = "_turngym_inside"
 
 
 def device_mesh(device: torch.device, ranks: Ranks, group: int = 0) -> DeviceMesh:
-    """Return the ranks of a run as FSDP takes them: all in one line, or in groups that are copies of each other.
+    """Return the device mesh of the ranks: one dimension, or groups with replicas of each other.
 
-    The weights are divided over the ranks of each group, and the gradients of its parts are added up over the groups
-    (HSDP), so that no weights are sent from one to another.
+    Weights are sharded over the ranks of each group, and gradients are summed over groups (HSDP), so no weights are
+    sent between groups.
 
     Args:
         device: The device of the weights.
         ranks: The ranks; all take part.
-        group: Ranks of a group; 0 is those of a machine, or all where machines have one or unequally many.
+        group: Number of ranks per group; 0 for those of a machine, or for all if machines have one or unequal numbers.
     """
     size = ranks.size
     if not group:
@@ -55,15 +54,15 @@ def device_mesh(device: torch.device, ranks: Ranks, group: int = 0) -> DeviceMes
 
 
 def sharded_copy(network: ModuleT, mesh: DeviceMesh, whole: Sequence[str] = ()) -> ModuleT:
-    """Return a copy of a network of which each rank holds a part; the two share no weights.
+    """Return a sharded copy of a network, which shares no weights with it.
 
-    Trained weights of 16 bits are kept in float32. The copy computes with them rounded to 16 bits, and gradients are
-    added up over the ranks in float32. The whole copy is on no rank at any time.
+    Trained 16-bit weights are stored in float32. The copy computes in 16 bits, and gradients are summed over ranks in
+    float32. No rank ever holds the whole copy.
 
     Args:
-        network: Has equal weights on all ranks.
+        network: Network with equal weights on all ranks.
         mesh: The ranks.
-        whole: Names of modules that every rank keeps whole.
+        whole: Names of modules that are not sharded.
 
     Raises:
         ConfigError: The network has no layers, or its weights are quantized.
@@ -86,8 +85,8 @@ def sharded_copy(network: ModuleT, mesh: DeviceMesh, whole: Sequence[str] = ()) 
     same_layouts(found, network)
     for module in found.modules():
         if isinstance(module, FSDPModule):
-            module.set_gradient_divide_factor(1.0)  # each rank has its terms of one sum
-            module.set_force_sum_reduction_for_comms(True)  # gloo has no other way of not dividing
+            module.set_gradient_divide_factor(1.0)  # each rank has its terms of the sum
+            module.set_force_sum_reduction_for_comms(True)  # the only way to avoid division with gloo
     setattr(found, _METHOD, MethodType(_call, found))
     register_fsdp_forward_method(found, _METHOD)
     return found
@@ -100,11 +99,11 @@ def _without_storage(parameter: nn.Parameter) -> nn.Parameter:
 
 
 def _precision(network: nn.Module, whole: Sequence[str]) -> MixedPrecisionPolicy:
-    """Return the formats of a network: it computes in 16 bits if its trained weights are given in 16 bits."""
+    """Return the precision policy of a network: computation in 16 bits if its trained weights have 16 bits."""
     kept = {id(parameter) for name in whole for parameter in network.get_submodule(name).parameters()}
     trained = {p.dtype for p in network.parameters() if p.requires_grad and id(p) not in kept}
     short = trained.intersection(_SHORT)
-    compute = short.pop() if len(trained) == 1 and short else None  # adapters compute in their own format
+    compute = short.pop() if len(trained) == 1 and short else None  # adapters compute in their own data type
     return MixedPrecisionPolicy(compute, torch.float64 if torch.float64 in trained else torch.float32)
 
 
@@ -113,17 +112,17 @@ def _call(network: nn.Module, function: Callable[..., T], *args: Any, **kwargs: 
 
 
 def is_sharded(network: nn.Module) -> bool:
-    """Return whether each rank holds a part of a network."""
+    """Return True if a network is sharded."""
     return isinstance(network, FSDPModule)
 
 
 def is_part(tensor: Tensor) -> bool:
-    """Return whether each rank holds a part of a tensor."""
+    """Return True if a tensor is sharded."""
     return isinstance(tensor, DTensor)
 
 
 def by_kind(tensors: Sequence[TensorT]) -> list[list[TensorT]]:
-    """Return those that each rank holds a part of and the others apart, since no operation takes both."""
+    """Return sharded and other tensors separately, because operations cannot mix them."""
     found: dict[bool, list[TensorT]] = {}
     for tensor in tensors:
         found.setdefault(is_part(tensor), []).append(tensor)
@@ -131,10 +130,9 @@ def by_kind(tensors: Sequence[TensorT]) -> list[list[TensorT]]:
 
 
 def inside(network: ModuleT, function: Callable[Concatenate[ModuleT, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call a function with a network whose own weights are gathered meanwhile, and those of layers as they compute.
+    """Call a function with a network whose root weights are gathered meanwhile, and layers' weights as they compute.
 
-    What reads weights outside of the network's forward pass needs it, such as an own head. Other networks are passed as
-    they are.
+    Required for reading weights outside the forward pass, such as a custom head. Other networks are passed unchanged.
     """
     if not is_sharded(network):
         return function(network, *args, **kwargs)
@@ -144,7 +142,7 @@ def inside(network: ModuleT, function: Callable[Concatenate[ModuleT, P], T], *ar
 
 @torch.no_grad()
 def fill(network: nn.Module, source: nn.Module) -> None:
-    """Give a sharded network the weights of a whole one; needs no communication."""
+    """Copy the weights of a whole network into a sharded one, without communication."""
     given = dict(source.named_parameters())
     for name, parameter in network.named_parameters():
         assign(parameter, given[name])
@@ -152,7 +150,7 @@ def fill(network: nn.Module, source: nn.Module) -> None:
 
 @torch.no_grad()
 def assign(tensor: Tensor, whole: Tensor) -> None:
-    """Copy a whole tensor into a tensor, or each rank's part of it into its own one."""
+    """Copy a whole tensor into a tensor, for a sharded one this rank's part."""
     if isinstance(tensor, DTensor):
         part = distribute_tensor(whole.to(tensor.device), tensor.device_mesh, tensor.placements, src_data_rank=None)
         tensor.to_local().copy_(part.to_local())
@@ -161,7 +159,7 @@ def assign(tensor: Tensor, whole: Tensor) -> None:
 
 
 def release(network: nn.Module, target: nn.Module) -> None:
-    """Free the memory of the weights that :func:`publish` writes; reading them before that is an error."""
+    """Free the memory of the weights written by :func:`publish`; reading them before that is an error."""
     given = dict(target.named_parameters())
     for name, parameter in network.named_parameters():
         if parameter.requires_grad:
@@ -170,7 +168,7 @@ def release(network: nn.Module, target: nn.Module) -> None:
 
 @torch.no_grad()
 def publish(network: nn.Module, target: nn.Module) -> None:
-    """Gather the trained weights of a sharded network, one after another, into a whole one on every rank."""
+    """Gather the trained weights of a sharded network, one at a time, into a whole one on every rank."""
     given = dict(target.named_parameters())
     for name, parameter in network.named_parameters():
         if parameter.requires_grad:
@@ -181,13 +179,13 @@ def publish(network: nn.Module, target: nn.Module) -> None:
 
 
 def gathered(tensor: Tensor) -> Tensor:
-    """Return the whole of a tensor whose parts are on the ranks, on every rank; any other tensor itself."""
+    """Return the whole tensor of a sharded one, on every rank; other tensors are returned unchanged."""
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
 @contextmanager
 def _gradients_apart(parameters: Sequence[nn.Parameter]) -> Iterator[None]:
-    """Take the gradients of parameters away, and put them back when the context is left."""
+    """Context without gradients of parameters, which are restored afterwards."""
     kept = [parameter.grad for parameter in parameters]
     for parameter in parameters:
         parameter.grad = None
@@ -201,14 +199,14 @@ def _gradients_apart(parameters: Sequence[nn.Parameter]) -> Iterator[None]:
 def gradients_by_backward(
     term: Tensor, of: Sequence[nn.Parameter], others: Sequence[nn.Parameter]
 ) -> list[Tensor | None]:
-    """Return the gradient of a number, like ``torch.autograd.grad`` without freeing its graph.
+    """Return gradients of a scalar, like ``torch.autograd.grad`` without freeing the graph.
 
-    The latter knows nothing of sharded weights and returns None for them.
+    ``torch.autograd.grad`` returns None for sharded weights.
 
     Args:
-        term: The number.
+        term: The scalar.
         of: Parameters.
-        others: Further ones that it depends on; their gradients are not computed for anyone.
+        others: Further parameters that it depends on, without gradients.
     """
     with _gradients_apart([*of, *others]):
         term.backward(retain_graph=True)

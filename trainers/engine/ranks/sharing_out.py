@@ -1,4 +1,4 @@
-"""Distribution over ranks: the folder of the first one, and work by its cost."""
+"""Distribution over ranks: rank 0's folder, and work by its cost."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from turngym.system.scratch import scratch_root
 from turngym.trainers.engine.ranks import Ranks
 
 SQUARES_FROM = 4096
-"""Tokens from which on a sequence costs more by its attention than by everything else."""
+"""Length above which attention dominates the cost of a sequence, in tokens."""
 
 
 def sequence_cost(tokens: int) -> float:
-    """Return what a sequence costs in a forward and a backward pass, in tokens.
+    """Return the cost of a sequence in a forward and a backward pass, in tokens.
 
     >>> sequence_cost(4096)
     8192.0
@@ -28,7 +28,7 @@ def sequence_cost(tokens: int) -> float:
 
 
 def shared_out(costs: Sequence[float], size: int) -> list[list[int]]:
-    """Return the pieces of each rank, by their positions, which rise within a rank.
+    """Return the indices of the pieces of each rank, ascending within a rank.
 
     Args:
         costs: Cost of each piece.
@@ -53,11 +53,11 @@ _PIECE = 2**26
 
 @contextmanager
 def folder_of_first(ranks: Ranks, path: Path) -> Iterator[Path]:
-    """Return a folder on every rank: the first one's own, and copies of it that are deleted afterwards.
+    """Context with a folder on every rank: the original on rank 0, temporary copies on others.
 
     Args:
         ranks: The ranks.
-        path: The folder, which only the first rank reads.
+        path: The folder, which only rank 0 reads.
     """
     if ranks.size == 1:
         yield path
@@ -71,7 +71,7 @@ def folder_of_first(ranks: Ranks, path: Path) -> Iterator[Path]:
 
 
 def _send(ranks: Ranks, file: Path) -> None:
-    """Send a file in pieces; every rank but the first writes it."""
+    """Send a file in pieces; every rank except 0 writes it."""
     content = np.memmap(file, dtype=np.uint8, mode="c") if ranks.is_first and file.stat().st_size else None
     size = ranks.from_first(0 if content is None else len(content))
     if not ranks.is_first:

@@ -15,7 +15,7 @@ ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 
 class Spread(ABC):
-    """A way to spread a model over ranks.
+    """Distribution of a model over ranks.
 
     Args:
         ranks: The ranks.
@@ -28,8 +28,8 @@ class Spread(ABC):
         """Return the sequences of this rank.
 
         Args:
-            chosen: Numbers of sequences.
-            lengths: Tokens of every sequence of the batch.
+            chosen: Indices of sequences.
+            lengths: Length of every sequence of the batch in tokens.
         """
         if self.ranks.size == 1:
             return list(chosen)  # in the order that they are given
@@ -38,18 +38,18 @@ class Spread(ABC):
 
     @abstractmethod
     def passes(self, own: int) -> int:
-        """Return how many passes through a network this rank makes for ``own`` micro-batches; more are dummies."""
+        """Return this rank's number of passes for ``own`` micro-batches; additional passes are dummies."""
 
     @abstractmethod
     def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
-        """Replace the gradients of parameters by their sums over ranks; one that no rank has stays None."""
+        """Replace the gradients of parameters by their sums over ranks; None if no rank has one."""
 
     @abstractmethod
     def sum_probe(self, gradients: Sequence[Tensor]) -> None:
-        """Replace gradients, one of each parameter, by their sums over ranks."""
+        """Replace gradients, one per parameter, by their sums over ranks."""
 
     def together(self, work: Callable[[], None]) -> None:
-        """Do work that makes passes through networks on every rank.
+        """Do work with passes through networks on every rank.
 
         Raises:
             Exception: Exception raised here, or on the first failing rank.
@@ -57,46 +57,46 @@ class Spread(ABC):
         self.ranks.agree(work)
 
     def placed(self, network: ModuleT, whole: Sequence[str] = ()) -> ModuleT:
-        """Return the network that is trained instead of one that is equal on all ranks: itself if each holds it.
+        """Return the network to train for one that is equal on all ranks: sharded, or the network itself.
 
         Args:
             network: The network.
-            whole: Names of small modules in it that every rank keeps whole.
+            whole: Names of small modules that are not sharded.
         """
         return network
 
     def release(self, network: nn.Module, target: nn.Module) -> None:  # noqa: B027
-        """Free the memory of what :meth:`publish` writes to, which nothing may read until then."""
+        """Free the memory of the weights written by :meth:`publish`, which must not be read until then."""
 
     def publish(self, network: nn.Module, target: nn.Module) -> None:  # noqa: B027
-        """Copy the trained weights of a placed network into the one that it was made from."""
+        """Copy the trained weights of a placed network into the original one."""
 
     def gradients(
         self, term: Tensor, of: Sequence[nn.Parameter], others: Sequence[nn.Parameter]
     ) -> Sequence[Tensor | None]:
-        """Return the gradients of a number without freeing its graph; None where it does not depend on a parameter.
+        """Return the gradients of a scalar without freeing its graph; None for parameters it does not depend on.
 
         Args:
-            term: The number.
+            term: The scalar.
             of: Parameters.
-            others: Further ones that it may depend on.
+            others: Further parameters that it may depend on.
         """
         return torch.autograd.grad(term, list(of), retain_graph=True, allow_unused=True)
 
     def anchored(self, loss: Tensor, inputs: LossInputs) -> Tensor:
-        """Return a loss whose backward pass takes part in what the ranks exchange there."""
+        """Return a loss whose backward pass takes part in the ranks' communication."""
         return loss
 
 
 class Replicated(Spread):
-    """Every rank holds the whole model, and gradients are summed once for each update."""
+    """Every rank holds the whole model; gradients are summed once per update."""
 
     def passes(self, own: int) -> int:
-        """Return the rank's own number: nothing is exchanged in a pass."""
+        """Return the rank's own number; passes do not communicate."""
         return own
 
     def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
-        """Sum gradients of ranks; those that a rank lacks are 0 there."""
+        """Sum gradients over ranks; missing ones count as 0."""
         if self.ranks.size == 1:
             return
         has = torch.tensor([parameter.grad is not None for parameter in parameters], dtype=torch.int32)
@@ -105,7 +105,7 @@ class Replicated(Spread):
         self.ranks.sum([_gradient(parameter) for parameter in present])
 
     def sum_probe(self, gradients: Sequence[Tensor]) -> None:
-        """Sum them."""
+        """Sum gradients over ranks."""
         self.ranks.sum(gradients)
 
 

@@ -1,1 +1,1 @@
-"""Checkpoints of a run: written, read, and exported as models."""
+"""Checkpoints of a run: writing, reading, and export as models."""

@@ -33,7 +33,7 @@ def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 
 def _flat(entry: Mapping[str, Any]) -> Iterator[tuple[str, Tensor]]:
-    """Yield the tensors of one parameter's state; those of 8-bit optimisers lie in a mapping inside of it."""
+    """Yield the tensors of a parameter's state, including those nested by 8-bit optimisers."""
     for key, value in entry.items():
         if isinstance(value, Mapping):
             yield from ((f"{key}/{inner}", tensor) for inner, tensor in _flat(value))
@@ -42,7 +42,7 @@ def _flat(entry: Mapping[str, Any]) -> Iterator[tuple[str, Tensor]]:
 
 
 def _saved_optimizer(path: Path, learner: Learner) -> dict[str, Tensor]:
-    """Return the optimiser's tensors of a checkpoint; of those that belong to a sharded weight, this rank's part."""
+    """Return the optimiser's tensors of a checkpoint; for sharded weights, this rank's part."""
     parameters = [p for group in learner.optimizer.param_groups for p in group["params"]]
     if not any(map(is_part, parameters)):
         return read_tensors(path, "optimizer")
@@ -82,20 +82,20 @@ def _modules(learner: Learner) -> dict[str, nn.Module]:
 
 
 def _own_tensors(learner: Learner) -> dict[str, dict[str, Tensor]]:
-    """Return the tensors of each module that a checkpoint holds, those of sharded ones left out."""
+    """Return the tensors of each module in a checkpoint, without sharded modules."""
     whole = [(name, module) for name, module in _modules(learner).items() if not is_sharded(module)]
     return distinct_tensors(whole, frozen_parameters(learner.model.network))
 
 
 def _divided_tensors(learner: Learner) -> dict[str, dict[str, Tensor]]:
-    """Return the tensors of each sharded module that a checkpoint holds."""
+    """Return the tensors of each sharded module in a checkpoint."""
     adapted = bool(frozen_parameters(learner.network))
     modules = {name: module for name, module in _modules(learner).items() if is_sharded(module)}
     return {name: divided_tensors(module, trained_only=adapted) for name, module in modules.items()}
 
 
 def write_divided(folder: Path, learner: Learner, iteration: int) -> None:
-    """Write what each rank holds a part of, before :func:`save_checkpoint`; every rank calls it.
+    """Write the sharded tensors, before :func:`save_checkpoint`; called on every rank.
 
     Args:
         folder: Folder of the checkpoints.
@@ -103,7 +103,7 @@ def write_divided(folder: Path, learner: Learner, iteration: int) -> None:
         iteration: Number of the next iteration.
 
     Raises:
-        CheckpointError: Not all ranks see the folder.
+        CheckpointError: Some rank does not see the folder.
         OSError: A rank cannot write.
     """
     parts: dict[str, Mapping[str, Tensor]] = {**_divided_tensors(learner)}
@@ -116,26 +116,26 @@ def write_divided(folder: Path, learner: Learner, iteration: int) -> None:
 
 
 def _pieces(target: Path) -> Path:
-    """Return where ranks write their parts of a checkpoint."""
+    """Return the folder of the ranks' parts of a checkpoint."""
     return target.with_name(f".{target.name}.pieces.tmp")
 
 
 def save_checkpoint(folder: Path, learner: Learner, iteration: int, extra: Mapping[str, Any], keep: int = 2) -> Path:
-    """Write everything that the next iteration depends on, and delete all but the newest ``keep`` checkpoints.
+    """Write the complete training state, and delete all but the newest ``keep`` checkpoints.
 
-    One process calls it, after :func:`write_divided`. Weights that the policy keeps frozen are left out: they are those
-    of the model that the run started with.
+    Called by one process, after :func:`write_divided`. Frozen weights of the policy are excluded, because they are
+    those of the initial model.
 
     Args:
         folder: Folder of the checkpoints.
         learner: Saved state.
         iteration: Number of the next iteration.
         extra: Additional JSON-compatible values.
-        keep: Checkpoints to keep.
+        keep: Number of checkpoints to keep.
     """
     target = folder / f"{iteration:06d}"
     if target.exists():
-        return target  # the same iteration was saved already
+        return target  # the iteration was already saved
     state = {
         "iteration": iteration,
         "updates": learner.updates,
@@ -152,7 +152,7 @@ def save_checkpoint(folder: Path, learner: Learner, iteration: int, extra: Mappi
 
 
 def _write(target: Path, learner: Learner, state: Mapping[str, Any]) -> None:
-    """Write a checkpoint under a temporary name, flush it to disk, and rename it; nothing is left if that fails."""
+    """Write a checkpoint atomically: under a temporary name, flushed to disk, then renamed."""
     divided = _divided_tensors(learner)
     temporary = _pieces(target) if divided else target.with_name(f".{target.name}.{os.getpid()}.tmp")
     if not divided:
@@ -173,13 +173,13 @@ def _write(target: Path, learner: Learner, state: Mapping[str, Any]) -> None:
             _flush(file)
         temporary.replace(target)
     except (OSError, SafetensorError):
-        if not divided:  # else the pieces of all ranks serve another attempt
+        if not divided:  # otherwise the ranks' pieces are used by another attempt
             shutil.rmtree(temporary, ignore_errors=True)
         raise
 
 
 def _fingerprint(parameters: Iterable[nn.Parameter]) -> str:
-    """Return a hash of the shapes and of some weights of each tensor; quantized ones depend on the device."""
+    """Return a hash of shapes and some weights of each tensor; for quantized ones it depends on the device."""
     found = hashlib.sha256()
     for parameter in parameters:
         if not parameter.is_floating_point():
@@ -201,18 +201,18 @@ def _flush(file: Path) -> None:
 def keep_newest(folder: Path, keep: int) -> None:
     """Remove all but the newest checkpoints."""
     for old in all_checkpoints(folder)[:-keep]:
-        removed = old.with_name(f".{old.name}.tmp")  # a kill while it is deleted leaves no half checkpoint
+        removed = old.with_name(f".{old.name}.tmp")  # a kill during deletion leaves no partial checkpoint
         old.replace(removed)
         shutil.rmtree(removed)
 
 
 def all_checkpoints(folder: Path) -> list[Path]:
-    """Return the finished checkpoints, oldest first."""
+    """Return the complete checkpoints, oldest first."""
     return sorted(path for path in folder.glob("[0-9]*") if path.is_dir())
 
 
 def _load_module(module: nn.Module, own: Collection[str], folder: Path, part: str) -> dict[str, Tensor]:
-    """Load a module's own tensors and return them as they are in the file."""
+    """Load a module's own tensors, and return the tensors of the file."""
     saved = read_tensors(folder, part)
     if saved.keys() != set(own):
         file = folder / f"{part}.safetensors"
@@ -222,14 +222,14 @@ def _load_module(module: nn.Module, own: Collection[str], folder: Path, part: st
 
 
 def _require_pieces(path: Path, state: Mapping[str, Any]) -> None:
-    """Raise if a file is missing that a rank wrote."""
+    """Raise if a rank's file is missing."""
     missing = [name for name in state.get("pieces", []) if not (path / name).is_file()]
     if missing:
         raise OSError(f"{', '.join(missing)} is missing")
 
 
 def _require_same_model(path: Path, state: Mapping[str, Any], model: LanguageModel) -> None:
-    """Raise if adapters were trained on a base model with other weights than this one."""
+    """Raise if adapters belong to a base model with other weights."""
     if state.get("frozen", "") not in ("", _fingerprint(frozen_parameters(model.network))):
         raise CheckpointError(
             f"{path} holds adapters of other weights than those of {model.name}, which has changed since: restore "
@@ -239,7 +239,7 @@ def _require_same_model(path: Path, state: Mapping[str, Any], model: LanguageMod
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Name the checkpoint that cannot be read."""
+    """Context that names an unreadable checkpoint in errors."""
     try:
         yield
     except CheckpointError:
@@ -252,7 +252,7 @@ def _readable(path: Path) -> Iterator[None]:
 
 
 def load_policy(path: Path, model: LanguageModel) -> None:
-    """Load the trained weights of a checkpoint into the model of a run, which has its adapters already.
+    """Load the trained weights of a checkpoint into the model of a run, including its adapters.
 
     Raises:
         CheckpointError: It is empty, damaged, or belongs to another model.
@@ -266,13 +266,13 @@ def load_policy(path: Path, model: LanguageModel) -> None:
 
 
 def load_checkpoint(path: Path, learner: Learner) -> tuple[int, dict[str, Any]]:
-    """Restore a learner from a checkpoint, which any number of ranks wrote; its policy is to be published afterwards.
+    """Restore a learner from a checkpoint of any number of ranks; call its ``publish`` afterwards.
 
     Returns:
         The number of the next iteration, and ``extra``.
 
     Raises:
-        CheckpointError: It is empty, damaged, or belongs to another model or algorithm.
+        CheckpointError: The checkpoint is empty, damaged, or belongs to another model or algorithm.
     """
     with _readable(path):
         state = read_content(path / "state.json")

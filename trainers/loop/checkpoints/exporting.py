@@ -1,4 +1,4 @@
-"""Writing the trained model of a run as a folder that transformers, or peft, loads."""
+"""Export of a run's trained model as a folder for transformers or peft."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ from turngym.trainers.settings.precision import DTYPES
 _ExportDtype: TypeAlias = Literal["auto", "float32", "bfloat16", "float16"]
 
 _READ = ("model", "seed", "precision", "lora_rank", "lora_alpha", "lora_targets", "lora_rslora", "quantize")
-"""The settings of a run that say what it trains; the others may name code of somebody else's."""
+"""Settings that determine the trained model; others may name untrusted code."""
 
 
 @dataclass(frozen=True)
 class Exported:
-    """Written data.
+    """Description of an export.
 
     Args:
         folder: Path.
-        iteration: Iterations of training that are in it.
-        base: The model that adapters belong to; empty for a whole model.
-        dtype: Format of the weights.
+        iteration: Number of training iterations.
+        base: Base model of adapters; empty for a whole model.
+        dtype: Data type of the weights.
     """
 
     folder: Path
@@ -58,18 +58,18 @@ class Exported:
 def export_model(
     run: Path, to: Path | None = None, *, adapters: bool = False, dtype: _ExportDtype = "auto"
 ) -> Exported:
-    """Write the trained model of a run, of its newest checkpoint unless another one is given.
+    """Write the trained model of a run, by default of its newest checkpoint.
 
     Args:
-        run: The folder of a run, or of one of its checkpoints.
+        run: Folder of a run or of one of its checkpoints.
         to: New folder (default: ``exported`` in the run folder).
-        adapters: Write the low-rank adapters in the format of peft instead of merged weights.
+        adapters: Write the low-rank adapters in peft's format instead of merged weights.
         dtype: Format of the weights; ``auto`` is that of the training.
 
     Raises:
-        CheckpointError: There is no checkpoint, or it is damaged.
+        CheckpointError: The checkpoint is missing or damaged.
         ConfigError: There is no run, or it has no adapters.
-        ModelError: The model that the run started with cannot be loaded.
+        ModelError: The run's initial model cannot be loaded.
         RunFolderExists: The new folder exists.
     """
     folder, checkpoint = _place(run)
@@ -93,7 +93,7 @@ def export_model(
 
 
 def _place(path: Path) -> tuple[Path, Path]:
-    """Return the folder of a run and the checkpoint that is meant.
+    """Return the folder of the run, and the checkpoint.
 
     Raises:
         ConfigError: The path is neither a run nor a checkpoint of one.
@@ -128,7 +128,7 @@ def _require_new(target: Path) -> None:
 
 
 def _settings(run: Path) -> TrainConfig:
-    """Return the settings of a run as far as they say what it trains."""
+    """Return the settings that determine the trained model."""
     file = run / "config.json"
     try:
         content: Mapping[str, Any] = json.loads(file.read_text("utf8"))
@@ -140,14 +140,14 @@ def _settings(run: Path) -> TrainConfig:
 
 
 def base_of_run(config: TrainConfig, run: Path) -> str:
-    """Return the model that training started with: the warm start of a run that has one."""
+    """Return the initial model of training: the run's warm start if there is one."""
     if (run / "warmup" / "done").is_file():
         return str((run / "warmup").absolute())
     return str(Path(config.model).absolute()) if Path(config.model).exists() else config.model
 
 
 def _trained(config: TrainConfig, run: Path, checkpoint: Path) -> LanguageModel:
-    """Return the policy of a checkpoint, with its adapters if it has any."""
+    """Return the policy of a checkpoint, including adapters."""
     dtype = DTYPES[config.precision] if config.lora_rank else "float32"
     base = load_model(base_of_run(config, run), dtype, "cpu", quantize=config.quantize)
     model = with_adapters(config, base)
@@ -156,7 +156,7 @@ def _trained(config: TrainConfig, run: Path, checkpoint: Path) -> LanguageModel:
 
 
 def _write_merged(model: LanguageModel, config: TrainConfig, folder: Path, dtype: _ExportDtype) -> str:
-    """Write the whole model; adapters are merged in float32, so that the weights are rounded once."""
+    """Write the whole model; adapters are merged in float32, so weights are rounded once."""
     found = DTYPES[config.precision] if dtype == "auto" else dtype
     set_format(model.network, torch.float32)
     merged = without_adapters(model)
@@ -169,7 +169,7 @@ def _write_merged(model: LanguageModel, config: TrainConfig, folder: Path, dtype
 def write_adapters(
     model: LanguageModel, config: TrainConfig, base: str, folder: Path, dtype: _ExportDtype = "auto"
 ) -> str:
-    """Write the adapters as peft does, with the base model's format in training; returns their own format."""
+    """Write the adapters in peft's format, with the base model's data type in training; return their data type."""
     found = "float32" if dtype == "auto" else dtype
     tensors = {name: each.to(getattr(torch, found)) for name, each in adapter_tensors(model.network).items()}
     save_file(tensors, folder / ADAPTER_TENSORS, {"format": "pt", "base_dtype": DTYPES[config.precision]})
@@ -185,7 +185,7 @@ def write_adapters(
 
 @contextmanager
 def _new_folder(target: Path) -> Iterator[Path]:
-    """Let a folder be written under a temporary name, and rename it; nothing is left if that fails."""
+    """Context for writing a folder atomically: under a temporary name, then renamed."""
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     temporary.mkdir(parents=True)
     try:

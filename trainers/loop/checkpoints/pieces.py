@@ -1,7 +1,7 @@
-"""Parts of a checkpoint that all ranks write at once, each its own pieces, through torch.distributed.checkpoint.
+"""Parts of a checkpoint written by all ranks in parallel, through torch.distributed.checkpoint.
 
-Its usual storage keeps an index in a pickled file. The one for safetensors says in each file's header where its pieces
-belong, so nothing has to be unpickled, and any number of ranks can read them.
+The default storage has a pickled index. The one for safetensors has the positions of pieces in each file's header, so
+nothing is unpickled, and any number of ranks can read them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def divided_tensors(module: nn.Module, *, trained_only: bool) -> dict[str, Tenso
 
     Args:
         module: The network.
-        trained_only: Leave out what is frozen, since it is that of another model.
+        trained_only: Exclude frozen tensors, which belong to another model.
     """
     if trained_only:
         return {name: p.detach() for name, p in module.named_parameters() if p.requires_grad}
@@ -37,13 +37,13 @@ def divided_tensors(module: nn.Module, *, trained_only: bool) -> dict[str, Tenso
 
 
 def write_pieces(ranks: Ranks, folder: Path, parts: Mapping[str, Mapping[str, Tensor]]) -> None:
-    """Write parts of a checkpoint into a new folder and flush them to disk; every rank calls it.
+    """Write parts of a checkpoint to a new folder and flush them to disk; called on every rank.
 
     Args:
         ranks: The ranks.
-        folder: The folder, which all ranks see.
-        parts: Name of a part -> its tensors. Of divided tensors each rank writes its own piece; others are equal on
-            all ranks and written once.
+        folder: The folder, visible to all ranks.
+        parts: Name of a part -> its tensors. Each rank writes its piece of sharded tensors; others are equal on all
+            ranks and written once.
 
     Raises:
         Exception: Error on this or another rank.
@@ -64,10 +64,10 @@ def write_pieces(ranks: Ranks, folder: Path, parts: Mapping[str, Mapping[str, Te
 
 
 def require_seen(ranks: Ranks, folder: Path) -> None:
-    """Raise unless every rank sees a folder of the first one.
+    """Raise unless every rank sees a folder of rank 0.
 
     Raises:
-        CheckpointError: One does not.
+        CheckpointError: A rank does not see it.
     """
     if not all(ranks.gathered(folder.is_dir())):
         raise CheckpointError(
@@ -78,15 +78,15 @@ def require_seen(ranks: Ranks, folder: Path) -> None:
 
 @torch.no_grad()
 def read_divided(folder: Path, part: str, targets: Mapping[str, Tensor]) -> None:
-    """Fill tensors, each rank its own piece, from a part that one process or any number of ranks wrote.
+    """Fill tensors, each rank its own piece, from a part written by any number of ranks.
 
     Args:
         folder: The checkpoint.
         part: The part.
-        targets: Target that is filled.
+        targets: Tensors to fill.
 
     Raises:
-        CheckpointError: It has other tensors.
+        CheckpointError: The part has other tensors.
     """
     shapes = stored_shapes(folder, part)
     if {name: tuple(tensor.shape) for name, tensor in targets.items()} != shapes:

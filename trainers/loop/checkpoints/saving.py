@@ -1,4 +1,4 @@
-"""Checkpoints of a run as the training loop writes them: by all ranks, on a full disk, and after an error."""
+"""Writing of checkpoints in the training loop: on all ranks, on a full disk, and after an error."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Progress:
     """Progress of a run.
 
     Args:
-        iteration: Iterations that are done.
-        instances: Hashes of the instances that were played.
+        iteration: Number of completed iterations.
+        instances: Hashes of the played instances.
         extra: Totals, and the metrics of the last iteration.
     """
 
@@ -39,7 +39,7 @@ class CheckpointWriter:
 
     Args:
         learner: Weights and optimiser.
-        task: Writes files of its own.
+        task: Task, which writes additional files.
         folder: The run folder.
     """
 
@@ -51,10 +51,9 @@ class CheckpointWriter:
         self._took_reserve = False
 
     def write(self, progress: Progress) -> None:
-        """Write a checkpoint with all ranks; on a full disk the older one of two makes room for it.
+        """Write a checkpoint on all ranks; on a full disk, the older of two is deleted first.
 
-        The older one alone may be too little, since the new one can be larger and others write to the same disk: the
-        reserved space serves too, and is reserved again afterwards if there is room.
+        Because this may not suffice, the reserved space is also freed, and reserved again afterwards if possible.
 
         Raises:
             DivergenceError: The weights are not finite.
@@ -64,9 +63,9 @@ class CheckpointWriter:
         self.ranks.on_first(lambda: self._write_with_room(progress))
 
     def write_last(self, progress: Progress, error: Exception) -> None:
-        """Write a checkpoint after an error: the first rank alone, since others may have gone, or all with their parts.
+        """Write a checkpoint after an error, by rank 0 alone, or by all ranks if weights are sharded.
 
-        Where weights are divided and not all ranks know of the error, nothing is written.
+        With sharded weights, nothing is written unless all ranks know of the error.
 
         Raises:
             DivergenceError: The weights are not finite.
@@ -79,7 +78,7 @@ class CheckpointWriter:
             self._write_with_room(progress)
 
     def _write_divided(self, iteration: int) -> None:
-        """Let every rank write what it holds a part of; errors are the same on all ranks."""
+        """Write the sharded tensors on every rank; all ranks raise the same error."""
         folder = self.folder.checkpoints
         try:
             write_divided(folder, self.learner, iteration)
@@ -104,7 +103,7 @@ class CheckpointWriter:
             self._write(progress)
         if self._took_reserve:
             self._took_reserve = False
-            with suppress(OSError):  # a diagnosis can do without it
+            with suppress(OSError):  # not needed for the diagnosis
                 self.folder.reserve()
 
     def _write(self, progress: Progress) -> None:

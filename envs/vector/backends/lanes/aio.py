@@ -28,14 +28,13 @@ from turngym.envs.vector.slots.slot import (
 
 @runtime_checkable
 class AsyncEnv(Protocol):
-    """What the backend ``asyncio`` looks for: an environment that also offers its two methods as coroutines.
+    """Interface for the backend ``asyncio``: an environment with coroutines for reset and step.
 
-    They do what ``reset`` and ``step`` do, which must work as well, because the other backends call them. While a
-    coroutine waits, the other slots continue; one that computes long or waits without ``await`` holds up all of them.
-    It is cancelled when it exceeds the vector's limit. A coroutine ``async_close`` is awaited if there is one;
-    otherwise ``close`` runs in a thread. All other methods run in threads, never while a coroutine is under way. The
-    outermost wrapper has to offer the coroutines, since it would be bypassed otherwise: an environment in a wrapper
-    without them runs in a thread.
+    The coroutines are equivalent to ``reset`` and ``step``, which other backends call. While a coroutine waits, the
+    other slots continue; one that computes long or blocks without ``await`` delays all of them. It is cancelled when it
+    exceeds the vector's limit. ``async_close`` is awaited if it exists; otherwise ``close`` runs in a thread. All other
+    methods run in threads, never during a coroutine. The outermost wrapper must have the coroutines; otherwise the
+    environment runs in a thread.
 
     >>> class Page:
     ...     async def async_reset(self, *, seed=None, options=None):
