@@ -42,6 +42,20 @@ _Key = tuple[int | str, ...]
 """Key of a request's seed: episode, turn, and the purpose unless it is the action."""
 
 
+class Account:
+    """Cost of the answers of one or several agents; may be used from several threads."""
+
+    def __init__(self) -> None:
+        self.spent = 0.0
+        """USD since it was made; 0 without prices."""
+        self._lock = threading.Lock()
+
+    def add(self, cost: float) -> None:
+        """Add the cost of an answer, in USD."""
+        with self._lock:
+            self.spent += cost
+
+
 class ServerAgent(EagerAgent, ChatModel):
     """Plays with a model behind a server.
 
@@ -83,8 +97,8 @@ class ServerAgent(EagerAgent, ChatModel):
         """Called with the kind of each failure, from several threads."""
         self._lost_in_a_row = 0
         self._lock = threading.Lock()
-        self.spent = 0.0
-        """USD that answers have cost since the agent was made; 0 without prices."""
+        self.account = Account()
+        """What answers have cost; agents of one run that share a limit share it."""
         if config.max_cost is not None and prices is None:
             raise ConfigError(
                 f"max_cost needs the prices of {model!r}: pass --server prices=FILE, a JSON file like "
@@ -295,8 +309,12 @@ class ServerAgent(EagerAgent, ChatModel):
 
     def _spend(self, tokens: tuple[int, int] | None, cached: int = 0) -> None:
         if tokens and self.prices:
-            with self._lock:
-                self.spent += self.prices.of(*tokens, cached)
+            self.account.add(self.prices.of(*tokens, cached))
+
+    def share_limit(self, other: object) -> None:
+        """Count the cost together with that of another agent, so that ``max_cost`` limits both, if it has a server."""
+        if isinstance(other, ServerAgent):
+            self.account = other.account
 
     def _require_money(self) -> None:
         """Raise once the run has spent all that it may.
@@ -304,10 +322,10 @@ class ServerAgent(EagerAgent, ChatModel):
         Raises:
             ServerDown: It has.
         """
-        limit = self.config.max_cost
-        if limit is not None and self.spent >= limit:
+        limit, spent = self.config.max_cost, self.account.spent
+        if limit is not None and spent >= limit:
             raise ServerDown(
-                f"The cost limit of {limit:g} USD (max_cost) is reached: this run has spent {self.spent:.4f} USD. To "
+                f"The cost limit of {limit:g} USD (max_cost) is reached: this run has spent {spent:.4f} USD. To "
                 "continue, raise it with --server max_cost=USD."
             )
 

@@ -35,8 +35,8 @@ class ServerConfig(Options):
         prices: Prices in USD per million tokens, ``{"input": 0.5, "output": 1.5, "cached": 0.1}`` (``cached``, by
             default that of ``input``, for what the server read from its cache), or the path of a JSON file with such an
             entry for each model; by default those of :data:`PRICES` for OpenAI's own server.
-        max_cost: USD that one run may spend; when they are spent, it stops and can be resumed. Requests that are in
-            progress then are paid in addition, at most ``concurrency``.
+        max_cost: USD that one run may spend, critics and judges with these settings included; when they are spent, it
+            stops and can be resumed. Requests that are in progress then are paid in addition, at most ``concurrency``.
         body: Additional fields of every request.
         escape: Whether control tokens of common chat models, such as ``<|im_end|>`` in a web page, are escaped in user
             messages, because a server would read them as tokens. Turn it off if the server encodes texts safely itself.

@@ -183,6 +183,8 @@ def critic_of(by: str, server: dict[str, Any] | None, settings: AgentSettings, p
     if by:
         asked = settings if server is None else replace(settings, server=server)
         found = make_agent(by, settings_of_judge(by, asked))
+        if server is None and isinstance(found, ServerAgent):
+            found.share_limit(player)
         return ModelCritic(found) if isinstance(found, ChatModel) else AgentCritic(found)
     if isinstance(player, ChatModel):
         return ModelCritic(player)

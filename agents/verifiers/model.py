@@ -118,9 +118,12 @@ def make(argument: str, settings: AgentSettings, agent: Agent) -> ModelVerifier:
     Raises:
         ConfigError: It uses no language model.
     """
+    found: object = agent.conductor.model if isinstance(agent, StyledAgent) else agent
     if argument:
-        return ModelVerifier(judge_of(argument, settings))
-    found = agent.conductor.model if isinstance(agent, StyledAgent) else agent
+        judge = judge_of(argument, settings)
+        if isinstance(judge, ServerAgent):
+            judge.share_limit(found)
+        return ModelVerifier(judge)
     if not isinstance(found, ChatModel):
         raise ConfigError(
             f"the verifier 'model' needs a language model, {type(found).__name__} asks none: write "

@@ -21,7 +21,7 @@ from turngym.agents.players.transformers import transformers_agent
 from turngym.agents.prompting.styles import make_style
 from turngym.agents.prompting.styles.critic import Verdict, read_verdict
 from turngym.agents.trajectory import EpisodeSpec
-from turngym.errors import ConfigError
+from turngym.errors import ConfigError, ServerDown
 
 
 def player(body: Body) -> Reply:
@@ -144,6 +144,17 @@ def test_a_local_model_plays_and_judges_the_same_alone_and_in_company() -> None:
         assert usage is not None and usage.calls == 2 and usage.unreadable == 1
         assert decision.prompt_ids and len(decision.completion_ids) == len(decision.logprobs) > 0
         assert usage.tokens_in > len(decision.prompt_ids)
+
+
+@pytest.mark.parametrize("by_another", [True, False])
+def test_player_and_critic_share_the_cost_limit(by_another: bool, server: ChatServerForTests) -> None:
+    with chat_server(player) as judge:
+        settings = {**QUICK, "prices": {"input": 1e6, "output": 0}, "max_cost": 100}
+        style = f"critic:by=openai:m@{judge.url}" if by_another else "critic"
+        agent: Any = make_agent(f"openai:m@{server.url}", AgentSettings(server=settings, style=style))
+        with pytest.raises(ServerDown, match=r"has spent 100\.0000 USD"):
+            play(agent, 9)
+        assert len(server.requests) + len(judge.requests) == 5, "20 USD each"
 
 
 @pytest.mark.parametrize("suggestion", ["x " * 5000, "x" * 5000])

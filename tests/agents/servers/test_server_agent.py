@@ -218,7 +218,7 @@ def test_what_the_server_had_in_its_cache_costs_less() -> None:
         agent = agent_of(server, prices={"input": 10, "output": 100, "cached": 1})
         [decision] = agent.act([request()])
     assert decision.usage is not None and decision.usage.tokens_cached == 800
-    assert decision.usage.cost == agent.spent == pytest.approx((200 * 10 + 800 * 1 + 10 * 100) / 1e6)
+    assert decision.usage.cost == agent.account.spent == pytest.approx((200 * 10 + 800 * 1 + 10 * 100) / 1e6)
 
 
 def test_a_run_stops_at_its_cost_limit_keeps_its_episodes_and_is_resumed(
