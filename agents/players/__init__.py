@@ -16,14 +16,14 @@ from turngym.wrappers.actions.action_format import AUTO
 
 @dataclass(frozen=True)
 class AgentSettings:
-    """Settings that an agent is built with; each agent reads those it needs.
+    """Settings of agents; each agent reads those it needs.
 
     Args:
         seed: Seed of everything the agent samples.
         format: Name of the action format.
         temperature: Sampling temperature; 0 is greedy.
-        top_p: Nucleus share.
-        max_new_tokens: Limit of a completion's length.
+        top_p: Nucleus sampling threshold.
+        max_new_tokens: Maximum completion length in tokens.
         prompt: Fields of :class:`turngym.agents.prompt_text.PromptConfig`.
         server: Fields of :class:`turngym.agents.chat_client.config.ServerConfig`, or of
             :class:`turngym.agents.models.vllm.config.VllmConfig` for the agent ``vllm``, or ``dtype`` and ``device`` of
@@ -44,7 +44,7 @@ class AgentSettings:
 
 
 class AgentFactory(Protocol):
-    """Builds an agent from the text after the colon, such as a path."""
+    """Factory of agents from the argument after the colon, such as a path."""
 
     def __call__(self, argument: str, settings: AgentSettings) -> Agent:
         """Return the agent."""
@@ -55,7 +55,7 @@ _SERVED = "openai"
 
 
 def served_prompt(prompt: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the prompt settings of a chat model behind a server: the whole conversation, unless a window is given.
+    """Return the prompt settings of a chat model behind a server: ``conversation`` mode unless a window is given.
 
     >>> served_prompt({}), served_prompt({"history": 3})
     ({'mode': 'conversation'}, {'mode': 'window', 'history': 3})
@@ -74,12 +74,12 @@ _AGENT = Wanted(
 
 
 def settings_for(description: str, env: str = "", **asked: Any) -> AgentSettings:
-    """Return the settings of an agent: explicit ones first, then how its model was trained, then the defaults.
+    """Return the settings of an agent: explicit ones, then those of its model's training, then the defaults.
 
     Args:
         description: ``name`` or ``name:argument``; the argument may be the folder of a model that turngym trained.
-        env: Environment that it is to play, for a model that was trained on several.
-        **asked: Fields of :class:`AgentSettings`; None means not given; each entry of ``prompt`` counts by itself.
+        env: Environment to play, for a model trained on several.
+        **asked: Fields of :class:`AgentSettings`; None means not given; entries of ``prompt`` are merged separately.
 
     Raises:
         ConfigError: The folder's training settings cannot be used.
@@ -87,7 +87,7 @@ def settings_for(description: str, env: str = "", **asked: Any) -> AgentSettings
     >>> settings_for("random", seed=3, format=None) == AgentSettings(seed=3)
     True
     """
-    from turngym.agents.models.settings import model_settings  # imported only when agents are made
+    from turngym.agents.models.settings import model_settings  # imported only when agents are created
 
     chosen = {name: value for name, value in asked.items() if value is not None}
     trained = model_settings(description.partition(":")[2], env)
@@ -101,7 +101,7 @@ def settings_for(description: str, env: str = "", **asked: Any) -> AgentSettings
 
 
 def make_agent(description: str, settings: AgentSettings | None = None) -> Agent:
-    """Return the agent that a description names.
+    """Return the agent of a description.
 
     Args:
         description: ``"name"`` or ``"name:argument"`` of an agent, or ``"module:Name"`` or
@@ -110,7 +110,7 @@ def make_agent(description: str, settings: AgentSettings | None = None) -> Agent
 
     Raises:
         UnknownName: There is no such agent, module, file, or name in it.
-        ConfigError: It is not an agent, or an argument is wrong.
+        ConfigError: The result is not an agent, or an argument is invalid.
 
     >>> type(make_agent("random")).__name__
     'RandomAgent'
@@ -141,7 +141,7 @@ def _built_in(description: str, settings: AgentSettings) -> Agent:
 
 
 def own_agent(description: str, settings: AgentSettings) -> Agent:
-    """Return a custom agent; an agent registered by its module gets no argument.
+    """Return a custom agent; one registered by its module gets no argument.
 
     Args:
         description: ``"module:Name"``, ``"module:id"`` or ``"path/to/file.py:Name"``.

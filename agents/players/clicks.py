@@ -1,4 +1,4 @@
-"""Clicks on pictures, by a small network that sees nothing else; needs torch."""
+"""Clicks on images by a small vision network; needs torch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ require("safetensors")
 
 @AGENTS.register("clicks")
 def make(argument: str, settings: AgentSettings) -> ClickAgent:
-    """Return the agent of a folder that ``ClickNetwork.save`` wrote."""
+    """Return an agent that clicks on images, from a folder of ``ClickNetwork.save``."""
     from turngym.agents.models.vision.click_agent import ClickAgent
     from turngym.agents.models.vision.clicks import load_clicks
 

@@ -1,4 +1,4 @@
-"""Plays the actions of the environment's own solver."""
+"""Agent that plays the environment's solver."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from turngym.envs.vector import TextVectorEnv
 from turngym.errors import ConfigError, ExpertLost
 
 GIVEN_UP = ""
-"""Played when a solver finds no solution: invalid in every environment, so that the episode is lost eventually."""
+"""Action without a solution: invalid in every environment, so the episode fails."""
 
 
 class ExpertAgent(Agent):
-    """Plays each environment's ``expert_action``; gives up an episode when its solver finds no solution."""
+    """Agent that plays ``expert_action``; gives up an episode if the solver finds no solution."""
 
     def __init__(self) -> None:
         self._vector: TextVectorEnv | None = None

@@ -1,4 +1,4 @@
-"""Asks the person at the terminal."""
+"""Agent played by a person at the terminal."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class HumanAgent(Agent):
         self.console = console or Console()
 
     def act(self, requests: Sequence[Request]) -> list[Decision]:
-        """Ask for one action for each request, one after another."""
+        """Ask for one action per request, in order."""
         return [Decision(self._ask(request)) for request in requests]
 
     def follow(self, request: Request, action: str, completion: str = "") -> Decision:
-        """Show a turn that was decided elsewhere."""
+        """Show a recorded turn."""
         self._show(request)
         self.console.print(f"action> {action}", markup=False, highlight=False)
         return Decision(action, completion)
@@ -46,5 +46,5 @@ class HumanAgent(Agent):
 
 @AGENTS.register("human")
 def make(argument: str, settings: AgentSettings) -> HumanAgent:
-    """Return an agent that asks the person at the terminal."""
+    """Return an agent played by a person at the terminal."""
     return HumanAgent()

@@ -12,14 +12,14 @@ from turngym.loading import dotted_place
 
 @AGENTS.register("module")
 def make(argument: str, settings: AgentSettings) -> Agent:
-    """Return the agent that a custom function or class makes from the settings.
+    """Return a custom agent, the result of a function or class called with the settings.
 
     Args:
-        argument: Where it is: ``"package.module.Name"``, ``"package.module:Name"`` or ``"path/to/file.py:Name"``.
+        argument: Its location: ``"package.module.Name"``, ``"package.module:Name"`` or ``"path/to/file.py:Name"``.
         settings: Its argument, if it takes one.
 
     Raises:
-        ConfigError: The path is not a dotted path, or what it makes is not an agent.
+        ConfigError: The path is not a dotted path, or the result is not an agent.
         UnknownName: There is no such module, or no such name in it.
     """
     return own_agent(dotted_place(argument, "agent"), settings)

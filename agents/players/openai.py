@@ -1,4 +1,4 @@
-"""Plays with a model behind any server of the chat completions protocol: ``openai:MODEL@URL``."""
+"""Agent with a model behind a server of the chat completions API: ``openai:MODEL@URL``."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _ADDRESS = re.compile(r"[.:/]|^localhost$", re.IGNORECASE)
 
 @AGENTS.register("openai")
 def make(argument: str, settings: AgentSettings) -> ServerAgent:
-    """Return an agent that plays with a model behind a server.
+    """Return an agent with a model behind a server.
 
     Args:
         argument: ``MODEL@URL``, such as ``qwen3-8b@http://localhost:8000/v1``; without a URL, OpenAI's own server.
         settings: Sampling, prompts, and in ``server`` the fields of :class:`ServerConfig`.
 
     Raises:
-        ConfigError: The model, the URL or a setting cannot be used, or the key is missing.
+        ConfigError: The model, the URL or a setting is invalid, or the key is missing.
     """
     model, url = split_argument(argument)
     config = ServerConfig.build("a server", settings.server)
@@ -43,7 +43,7 @@ def make(argument: str, settings: AgentSettings) -> ServerAgent:
 
 
 def split_argument(argument: str) -> tuple[str, str]:
-    """Return the name of the model and the URL of the server; a name may itself hold an ``@``.
+    """Return the name of the model and the URL of the server; the name may contain ``@``.
 
     Raises:
         ConfigError: There is no name, or an address without its scheme.

@@ -1,4 +1,4 @@
-"""Plays at random: a legal action if they are listed, else random text."""
+"""Random agent: a legal action if they are enumerated, else random text."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class RandomAgent(Agent):
         self.seed = seed
 
     def act(self, requests: Sequence[Request]) -> list[Decision]:
-        """Return one random action for each request."""
+        """Return a random action per request."""
         return [Decision(self._draw(request)) for request in requests]
 
     def recall(self, episode: int, turns: Sequence[Turn]) -> None:
-        """Do nothing: chance has no memory."""
+        """Do nothing: the agent has no memory."""
 
     def follow(self, request: Request, action: str, completion: str = "") -> Decision:
-        """Return the decision: chance has no memory."""
+        """Return the decision: the agent has no memory."""
         return Decision(action, completion)
 
     def _draw(self, request: Request) -> str:

@@ -1,4 +1,4 @@
-"""Plays a fixed list of actions, the same in every episode."""
+"""Agent with a fixed list of actions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from turngym.errors import ConfigError
 
 
 class ScriptedAgent(Agent):
-    """Answers turn ``k`` with entry ``k`` of the script, and with the last entry after its end.
+    """Agent that plays entry ``k`` of a script in turn ``k``, and the last entry after its end.
 
     Args:
         actions: The script, at least one action.
@@ -22,7 +22,7 @@ class ScriptedAgent(Agent):
         self.actions = tuple(actions)
 
     def follow(self, request: Request, action: str, completion: str = "") -> Decision:
-        """Return the decision: the script goes by the number of the turn."""
+        """Return the decision: the script depends only on the turn."""
         return Decision(action, completion)
 
     def act(self, requests: Sequence[Request]) -> list[Decision]:
@@ -32,5 +32,5 @@ class ScriptedAgent(Agent):
 
 @AGENTS.register("scripted")
 def make(argument: str, settings: AgentSettings) -> ScriptedAgent:
-    """Return an agent that plays the comma-separated actions."""
+    """Return an agent that plays comma-separated actions."""
     return ScriptedAgent([action for action in argument.split(",") if action])

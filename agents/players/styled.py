@@ -1,4 +1,4 @@
-"""Agents with a prompting style: the style decides what the model is shown and asked."""
+"""Agents with a prompting style, which determines the prompts of the model."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from turngym.envs.vector import TextVectorEnv
 
 REJECTED = "rejected"
-"""Purpose of a note with a completion that was replaced after an objection."""
+"""Purpose of a note with a completion replaced after an objection."""
 
 
 class AskedAgent(ChatModel):
-    """An agent without a language model, as a model that reads the last message and answers with an action.
+    """Adapter of an agent without a language model, which answers calls with actions.
 
     Args:
-        agent: The agent. It is asked several times in a turn, each time with a higher ``attempt`` in its request.
+        agent: The agent; repeated calls in a turn have a higher ``attempt`` in the request.
     """
 
     def __init__(self, agent: Agent) -> None:
@@ -41,7 +41,7 @@ class AskedAgent(ChatModel):
         self._requests: dict[int, Request] = {}
 
     def see(self, requests: Sequence[Request]) -> None:
-        """Read the requests of turns that start now."""
+        """Process the requests of starting turns."""
         self._requests.update((request.episode, request) for request in requests)
 
     def ask(self, asks: Sequence[Ask]) -> list[Reply]:
@@ -62,10 +62,10 @@ class AskedAgent(ChatModel):
 
 
 class Conductor:
-    """Plays turns in a style: keeps the memory, sums the cost of calls, and collects notes.
+    """Plays turns in a style, with memory, total cost of calls, and notes.
 
     Args:
-        style: Decides what is asked.
+        style: The style.
         model: The model to call.
         critic: Judges proposed actions, for the style ``critic``.
     """
@@ -90,14 +90,14 @@ class Conductor:
             self.critic.forget(episode)
 
     def see(self, requests: Sequence[Request]) -> None:
-        """Read the requests of turns that start now, in the thread that steps the environments."""
+        """Process the requests of starting turns, in the thread that steps the environments."""
         if isinstance(self.model, AskedAgent):
             self.model.see(requests)
         if self.critic is not None:
             self.critic.see(requests)
 
     def ask(self, asks: Sequence[Ask]) -> list[Reply]:
-        """Return the answer to each call: of the critic to proposals, of the model to all others."""
+        """Return the answer to each call, from the critic for proposals, otherwise from the model."""
         proposals = [ask for ask in asks if isinstance(ask, Proposal)]
         others = [ask for ask in asks if not isinstance(ask, Proposal)]
         verdicts = iter(self.critic.ask(proposals) if proposals and self.critic else ())
@@ -111,12 +111,12 @@ class Conductor:
         return Decision(action, text)
 
     def _memory_of(self, request: Request) -> EpisodeMemory:
-        if request.turn == 0:  # an episode that broke starts again
+        if request.turn == 0:  # a faulted episode starts again
             self._memories[request.episode] = EpisodeMemory(tries=self._tries.get(request.episode, ()))
         return self._memories.setdefault(request.episode, EpisodeMemory())
 
     def turn(self, request: Request) -> Generator[Ask, Reply, Decision]:
-        """Play a turn: yield calls, be sent their answers, and return the decision."""
+        """Play a turn as a generator: yields calls, receives answers, returns the decision."""
         memory = self._memory_of(request)
         scene = Scene(request, self.model)
         remembered = vars(memory).copy()
@@ -133,7 +133,7 @@ class Conductor:
                 usage += reply.usage
                 if reply.too_long and not isinstance(
                     ask, Proposal
-                ):  # start the turn again, within a limit that the model may have lowered
+                ):  # restart the turn, with a limit that the model may have lowered
                     refused[ask.purpose], why = self.model.count(ask.messages), reply.too_long
                     vars(memory).update(remembered)
                     script = self.style.turn(memory, scene)
@@ -150,7 +150,7 @@ class Conductor:
             completion = str(stop.value)
         action = self.model.format_of(request).action_of(completion, self.model.thinking)
         memory.turns.append(ChatTurn(scene.shown, completion, action))
-        if completion != last.text:  # the critic's action: no token of it was sampled by the player
+        if completion != last.text:  # the critic's action, without tokens sampled by the player
             notes.append(Note(REJECTED, last.text))
             last = Reply("", usage)
         return Decision(
@@ -168,7 +168,7 @@ class Conductor:
 
 
 class StyledAgent(Agent):
-    """Plays in a style with a model that answers calls in batches.
+    """Agent with a style and a model that answers calls in batches.
 
     Args:
         style: Decides what is asked.
@@ -191,7 +191,7 @@ class StyledAgent(Agent):
 
     @property
     def prompts_text(self) -> str:
-        """Style and how actions are written, in one line."""
+        """One-line description of style and action format."""
         if isinstance(self.conductor.model, AskedAgent):
             return f"the style {self.style.name}"
         written = self.conductor.model.prompts_text.partition("; ")[2]
@@ -223,7 +223,7 @@ class StyledAgent(Agent):
 
     @property
     def _agents(self) -> dict[str, Agent]:
-        """The agents inside: the player, and the one that judges if it is another one."""
+        """The inner agents: the player, and the critic's if different."""
         model, critic = self.conductor.model, self.conductor.critic
         found: dict[str, object] = {"player": model.agent if isinstance(model, AskedAgent) else model}
         if critic is not None and critic.agent is not model:
@@ -241,7 +241,7 @@ class StyledAgent(Agent):
             each.attach(vector)
 
     def details(self) -> dict[str, Any]:
-        """Return the player's details, and the critic's if it is another agent."""
+        """Return the player's details, and the critic's if different."""
         found = {name: each.details() for name, each in self._agents.items()}
         critic = found.get("critic", {})
         return {**found.get("player", {}), **({"critic": critic} if critic else {})}
@@ -251,7 +251,7 @@ _Turn: TypeAlias = Generator[Ask, Reply, Decision]
 
 
 def _sent(turns: Mapping[int, _Turn], answers: Mapping[int, Reply], request: Request) -> Ask | Decision:
-    """Send a turn the answer to its call, and return its next call or its decision."""
+    """Send a turn the answer to its call; return its next call or its decision."""
     try:
         return turns[id(request)].send(answers[id(request)])
     except StopIteration as stop:
@@ -260,7 +260,7 @@ def _sent(turns: Mapping[int, _Turn], answers: Mapping[int, Reply], request: Req
 
 
 class StyledServerAgent(StyledAgent, EagerAgent):
-    """Plays in a style with a model behind a server: turns do not wait for each other's calls.
+    """Agent with a style and a model behind a server; turns do not wait for each other's calls.
 
     Args:
         style: Decides what is asked.
@@ -303,7 +303,7 @@ class StyledServerAgent(StyledAgent, EagerAgent):
         return self._background.finished(wait)
 
     def abandon(self) -> None:
-        """Close all connections, so that threads waiting for the server end at once."""
+        """Close all connections, so that threads waiting for the server end immediately."""
         self._background.abandon(self._abort)
 
     def _abort(self) -> None:
@@ -322,7 +322,7 @@ def styled(agent: Agent, style: str | Style, settings: AgentSettings | None = No
 
     Raises:
         UnknownName: There is no such style.
-        ConfigError: An option is wrong, or the agent uses no language model.
+        ConfigError: An option is invalid, or the agent uses no language model.
     """
     made = make_style(style) if isinstance(style, str) else style
     if made.name == PLAIN:
@@ -341,5 +341,5 @@ def styled(agent: Agent, style: str | Style, settings: AgentSettings | None = No
 
 
 def learns_between_tries(agent: Agent) -> bool:
-    """Return whether an agent's attempts at a task must be played one after another."""
+    """Return True if an agent's attempts at a task must be played in sequence."""
     return isinstance(agent, StyledAgent) and agent.style.learns_between_tries

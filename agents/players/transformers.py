@@ -1,4 +1,4 @@
-"""Generates with a transformers model in this process."""
+"""Agent with a transformers model in this process."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _SAMPLING = ("cache_tokens", "draft_tokens")
 
 
 def transformers_agent(model: LanguageModel, settings: AgentSettings, iteration: int = 0) -> ModelAgent:
-    """Return an agent that plays with a model that is already loaded.
+    """Return an agent with a loaded model.
 
     Raises:
-        ConfigError: Tokens are to be drafted, and the model cannot.
+        ConfigError: Drafting of tokens is configured but not supported by the model.
     """
     from turngym.agents.models.agent import ModelAgent
     from turngym.agents.models.sampler import Sampler
@@ -34,7 +34,7 @@ def transformers_agent(model: LanguageModel, settings: AgentSettings, iteration:
     if model.pictures is not None:
         if drafts:
             raise ConfigError(f"draft_tokens is {drafts}, and nothing is drafted for models with images. Leave it out.")
-        from turngym.agents.models.vision.agent import VisionAgent  # imported only for models that see
+        from turngym.agents.models.vision.agent import VisionAgent  # imported only for vision models
 
         return VisionAgent(
             model,
@@ -64,7 +64,7 @@ def transformers_agent(model: LanguageModel, settings: AgentSettings, iteration:
 
 @AGENTS.register("transformers")
 def make(argument: str, settings: AgentSettings) -> ModelAgent:
-    """Return an agent that plays with the model at a path or with a hub name.
+    """Return an agent with the model at a path or with a Hub name.
 
     Args:
         argument: The path or the name.
@@ -72,7 +72,7 @@ def make(argument: str, settings: AgentSettings) -> ModelAgent:
             ``cache_tokens`` and ``draft_tokens`` of :class:`~turngym.agents.models.sampler.Sampler`.
 
     Raises:
-        ConfigError: There is no argument, or a setting cannot be used.
+        ConfigError: The argument is missing, or a setting is invalid.
     """
     from turngym.agents.models.loading import load_model
 

@@ -1,4 +1,4 @@
-"""Generates with vLLM in this process: ``vllm:PATH_OR_NAME``."""
+"""Agent with vLLM in this process: ``vllm:PATH_OR_NAME``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ require("torch")
 def _vllm_agent(
     sampler: VllmSampler, vocabulary: Vocabulary, settings: AgentSettings, iteration: int = 0
 ) -> ModelAgent:
-    """Return an agent that plays with a model that vLLM has already loaded."""
+    """Return an agent with a model loaded by vLLM."""
     from turngym.agents.models.agent import ModelAgent
 
     return ModelAgent(
@@ -42,14 +42,14 @@ def _vllm_agent(
 
 @AGENTS.register("vllm")
 def make(argument: str, settings: AgentSettings) -> ModelAgent:
-    """Return an agent that plays with the model in a folder or with a hub name.
+    """Return an agent with vLLM and the model in a folder or with a Hub name.
 
     Args:
         argument: The folder or the name.
         settings: Sampling, prompts, and in ``server`` the fields of :class:`VllmConfig`.
 
     Raises:
-        ConfigError: There is no argument, or a setting cannot be used.
+        ConfigError: The argument is missing, or a setting is invalid.
         MissingExtra: vLLM is not installed.
         ModelError: vLLM cannot be started with this model.
     """

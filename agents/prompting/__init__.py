@@ -1,1 +1,1 @@
-"""Prompts: what a model is shown of an episode, and how that becomes tokens."""
+"""Prompts: the part of an episode shown to a model, and its tokens."""

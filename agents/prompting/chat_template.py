@@ -1,4 +1,4 @@
-"""Rendering conversations with a tokenizer's chat template, whichever roles it supports."""
+"""Rendering of conversations with a tokenizer's chat template, for all supported roles."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ RENDER_SIZE = 2**28
 
 
 class RenderLimit(TurngymError, RuntimeError):
-    """A chat template that takes too much; nothing is rendered again in another form, as that would too."""
+    """A chat template exceeds a resource limit; not retried in another form."""
 
 
 class RenderTimeout(RenderLimit):
-    """A chat template that takes too long."""
+    """A chat template exceeds the time limit."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -42,7 +42,7 @@ class RenderTimeout(RenderLimit):
 
 
 class RenderTooLarge(RenderLimit):
-    """A chat template that makes too much text."""
+    """A chat template exceeds the size limit."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -62,15 +62,15 @@ _MARK = re.compile(r"</?[^<>\s]{1,60}>|\[/?[A-Z_]{1,40}\]|<[^<>\s]{1,60}>")
 class ChatTemplate:
     """The chat template of a tokenizer, or a custom one.
 
-    A template without a role for the system gets the system text at the start of the first user message, with one
-    warning. One that expects the contents of messages in parts, as models that read images do, gets one part of text.
+    For a template without a system role, the system text is moved to the start of the first user message, with one
+    warning. A template that expects message contents in parts, as for vision models, gets one text part.
 
     Args:
         tokenizer: A tokenizer with a chat template.
-        config: The template's variables and the template itself, if it is not the tokenizer's.
+        config: Variables of the template, and optionally another template.
 
     Raises:
-        ConfigError: The template cannot be rendered, or drops what the user says.
+        ConfigError: The template cannot be rendered, or drops user messages.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, config: PromptConfig) -> None:
@@ -92,7 +92,7 @@ class ChatTemplate:
             raise error
 
     def _unusable(self) -> ConfigError | None:
-        """Return why a message of the user cannot be shown; None if it can."""
+        """Return the reason why a user message cannot be shown; None if it can."""
         try:
             shown = self._rendered([("user", _PROBE)], True)
         except RENDER_ERRORS as error:
@@ -106,7 +106,7 @@ class ChatTemplate:
 
     @cached_property
     def source(self) -> str:
-        """The template itself, in Jinja; empty if there is none."""
+        """The Jinja template; empty if there is none."""
         try:
             return self._source()
         except ValueError:
@@ -171,7 +171,7 @@ class ChatTemplate:
         add_generation_prompt: bool,
         tools: Sequence[Mapping[str, Any]] = (),
     ) -> str:
-        """Return messages as the template writes them; raises one of ``RENDER_ERRORS`` if it does not."""
+        """Return messages rendered by the template; raises one of ``RENDER_ERRORS`` on failure."""
         listed: list[Any] | None = [dict(tool) for tool in tools] or None
         with size_limit(RENDER_SIZE, RenderTooLarge), time_limit(RENDER_SECONDS, RenderTimeout):
             text = self.tokenizer.apply_chat_template(
@@ -190,7 +190,7 @@ class ChatTemplate:
 
 
 def _dated(source: str, date: str) -> str:
-    """Return a template that writes a fixed date where it would write the current one.
+    """Return a template with a fixed date instead of the current one.
 
     >>> _dated("{{ strftime_now('%d %b %Y') }}", "2025-01-31")
     '{{ "31 Jan 2025" }}'
@@ -200,7 +200,7 @@ def _dated(source: str, date: str) -> str:
 
 
 def shared(first: str, second: str) -> int:
-    """Return the length of the beginning that two texts share, up to a mark that only one of them has.
+    """Return the length of the common prefix of two texts, up to a mark that only one of them has.
 
     >>> shared("a wall", "a well"), shared("a <think>", "a <tool_call>")
     (3, 2)

@@ -1,9 +1,8 @@
-"""The tokens between two answers of a conversation, for any chat template.
+"""The tokens between two completions of a conversation, for any chat template.
 
-A conversation is append-only: what was sampled stays in it, and only what follows is taken from the template. So a
-template may rewrite earlier answers, drop the thinking in them, or write the last answer in another way: none of that
-reaches the tokens. What follows an answer is the end of its turn, unless the model wrote one, the next message of the
-user, and the beginning of the next answer.
+A conversation is append-only: sampled tokens stay, and only the text between completions comes from the template. A
+template that rewrites earlier answers or drops their reasoning therefore does not affect the tokens. A completion is
+followed by the end of its turn (unless sampled), the next user message, and the start of the next answer.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from turngym.errors import ConfigError
 _ANSWER = "\u241fanswer\u241f"
 _SEEN = "\u241fseen\u241f"
 _WAYS_TO_ANSWER = (_ANSWER, f"<think>\n-\n</think>\n\n{_ANSWER}")
-"""Templates may expect thinking in an answer."""
+"""Templates may expect reasoning in an answer."""
 _CACHED = 1000
 
 
@@ -28,11 +27,11 @@ class Continuation:
 
     Args:
         template: The chat template.
-        encoder: Encodes what it renders.
+        encoder: Encoder of rendered text.
         stop_ids: The tokens that end a completion.
 
     Raises:
-        ConfigError: The template cannot show a message of the user after an answer.
+        ConfigError: The template cannot render a user message after an answer.
     """
 
     def __init__(self, template: ChatTemplate, encoder: TextEncoder, stop_ids: frozenset[int]) -> None:
@@ -48,21 +47,21 @@ class Continuation:
         """Return the tokens from the end of a completion to the start of the next one.
 
         Args:
-            last: The last token of the completion, which may be an end token or not.
+            last: The last token of the completion, possibly an end token.
             shown: Next user message.
-            turns: Number of turns before that.
+            turns: Number of earlier turns.
         """
         ids = self._ids_of(shown, max(turns, 1) if self._counts_turns else 1)
         return ids[self.written(last) :]
 
     @property
     def answer(self) -> tuple[str, str]:
-        """The text before and after an answer in a message of the assistant that the template shows."""
+        """The text before and after an answer in an assistant message that the template shows."""
         before, _, after = self._answer.partition(_ANSWER)
         return before, after
 
     def written(self, last: int) -> int:
-        """Return how many tokens after an answer its last token stands for: 0 unless that is an end token."""
+        """Return the number of template tokens after an answer that its last token replaces: 0 unless an end token."""
         return self._written.get(last, 0)
 
     def _encode(self, shown: str, turns: int) -> tuple[int, ...]:
@@ -88,13 +87,13 @@ class Continuation:
         )
 
     def _after_answer(self, shown: str, turns: int) -> str:
-        """Return what the template writes after the last answer, up to the next one; empty if it drops the answer."""
+        """Return the template's text between the last answer and the next one; empty if it drops the answer."""
         past: list[Said] = [("user", "-"), ("assistant", self._answer.replace(_ANSWER, "-"))] * (turns - 1)
         text = self.template.render([*past, ("user", "-"), ("assistant", self._answer), ("user", shown)], True)
         return text.partition(_ANSWER)[2]
 
     def _written_ends(self) -> dict[int, int]:
-        """Return for each end token of the model how many tokens after an answer it stands for.
+        """Return, for each end token of the model, the number of template tokens after an answer that it replaces.
 
         That is the end of an earlier answer in the template, which may be several tokens, another token than after the
         last answer, or nothing at all: then the first token after an answer starts the next message, and only the same
@@ -116,7 +115,7 @@ class Continuation:
         return {token: written.get(token, most) for token in self.stop_ids}
 
     def _ends_answers(self, token: int) -> bool:
-        """Return whether the control token after an answer belongs to it, and not to the message that follows."""
+        """Return True if the control token after an answer belongs to it, and not to the next message."""
         before, _, after = self._rendered([("user", _SEEN)], True).partition(_SEEN)
         ids = self._encoded(after)
         first = self.first_control(ids)
@@ -133,7 +132,7 @@ class Continuation:
         return self.encoder.encode_template(text) if text else ()
 
     def first_control(self, ids: Sequence[int]) -> int:
-        """Return the place of the first control token if there is only space before it, else -1."""
+        """Return the index of the first control token if preceded only by spaces, else -1."""
         for place, token in enumerate(ids):
             if token in self.stop_ids or self.encoder.is_control(token):
                 return place if not str(self.encoder.tokenizer.decode(list(ids[:place]))).strip() else -1

@@ -1,7 +1,7 @@
-"""Critics of the style ``critic``: they read a proposed action before it is played.
+"""Critics of the style ``critic``, which review proposed actions.
 
-A critic answers with a text that :func:`turngym.agents.prompting.styles.critic.read_verdict` reads, whoever wrote it: a
-language model, or an agent that is asked what it would play.
+A critic is a language model, or an agent whose own action is compared. It answers with a text for
+:func:`turngym.agents.prompting.styles.critic.read_verdict`.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Proposal(Ask):
 
     Args:
         request: Request of the player.
-        shown: Observation as the player is shown it.
-        rules: Rules and answer format, as the player is shown them.
-        past: Earlier turns that the player is shown.
+        shown: Observation shown to the player.
+        rules: Rules and answer format shown to the player.
+        past: Earlier turns shown to the player.
         action: The proposed action.
         task: Instruction of a critic that is a language model.
     """
@@ -50,7 +50,7 @@ class Critic(ABC):
     """Judges proposed actions."""
 
     def see(self, requests: Sequence[Request]) -> None:  # noqa: B027
-        """Read the requests of turns that start now; called in the thread that steps the environments."""
+        """Process the requests of starting turns; called in the thread that steps the environments."""
 
     @abstractmethod
     def ask(self, proposals: Sequence[Proposal]) -> list[Reply]:
@@ -61,12 +61,12 @@ class Critic(ABC):
 
     @property
     def agent(self) -> object:
-        """The agent that judges, if it is one."""
+        """The judging agent, if there is one."""
         return None
 
 
 class ModelCritic(Critic):
-    """A language model that is shown rules, earlier turns, observation and proposed action.
+    """A language model as critic, which reads rules, earlier turns, observation and proposed action.
 
     Args:
         model: The model.
@@ -98,7 +98,7 @@ class ModelCritic(Critic):
             return [answers.get(id(ask), Reply("", Usage())) for ask in asks]
 
     def _verdict(self, proposal: Proposal) -> Reply:
-        """Ask a server, again with fewer turns for as long as it says that the prompt is too long."""
+        """Ask a server, with fewer turns as long as it rejects the prompt as too long."""
         ask = replace(proposal, messages=tuple(self._messages(proposal)))
         [reply] = self.model.ask([ask])
         usage = reply.usage
@@ -109,7 +109,7 @@ class ModelCritic(Critic):
         return replace(reply, usage=usage)
 
     def _messages(self, proposal: Proposal) -> list[Message]:
-        """Return what the model is shown, without the first turns if it is too long."""
+        """Return the prompt, without the first turns if it is too long."""
         turns = [f"Seen:\n{turn.observation}\nAction:\n{turn.action}" for turn in proposal.past]
         rules = f"\n\nWhat the player was told:\n{proposal.rules}" if proposal.rules else ""
         now = f"Seen now:\n{proposal.shown}\nProposed action:\n{proposal.action}\n\nGive your verdict."
@@ -123,9 +123,9 @@ class ModelCritic(Critic):
 
 
 class AgentCritic(Critic):
-    """An agent that asks no language model, such as ``expert``: it objects to every action but its own.
+    """An agent without a language model as critic, such as ``expert``: objects to actions other than its own.
 
-    The agent is asked once a turn, before the player.
+    The agent is asked once per turn, before the player.
 
     Args:
         agent: The agent.
@@ -141,12 +141,12 @@ class AgentCritic(Critic):
         return self._agent
 
     def see(self, requests: Sequence[Request]) -> None:
-        """Ask the agent what it would play."""
+        """Ask the agent for its own action."""
         for request, decision in zip(requests, self._agent.act(requests), strict=True):
             self._advice[request.episode] = decision
 
     def ask(self, proposals: Sequence[Proposal]) -> list[Reply]:
-        """Compare each proposal with the agent's own action; without one there is no verdict."""
+        """Compare each proposal with the agent's own action; without one, the verdict is empty."""
         return [self._verdict(proposal) for proposal in proposals]
 
     def _verdict(self, proposal: Proposal) -> Reply:
@@ -169,13 +169,13 @@ def critic_of(by: str, server: dict[str, Any] | None, settings: AgentSettings, p
     """Return a critic.
 
     Args:
-        by: The agent that judges, such as ``expert`` or ``openai:MODEL@URL``; empty for the player's own model.
-        server: Its server settings; None for those of the player.
+        by: Judging agent, such as ``expert`` or ``openai:MODEL@URL``; empty for the player's model.
+        server: Server settings of the judge; None for those of the player.
         settings: Settings of the player; the critic decodes greedily.
         player: The player.
 
     Raises:
-        ConfigError: The player's own model is to judge, and it has none; or the agent cannot be made.
+        ConfigError: The player has no model to judge with, or the agent cannot be created.
     """
     from turngym.agents.players import make_agent
     from turngym.agents.verifiers.model import settings_of_judge  # both import styles

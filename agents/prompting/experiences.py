@@ -1,6 +1,6 @@
 """Experiences: short lessons from earlier episodes, kept as a list of texts in a JSON file and edited by a model.
 
-Texts of a model are untrusted: every experience is one line of bounded length without control characters or tokens.
+Model output is untrusted: every experience is one line of bounded length without control characters or tokens.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from turngym.storage.bounded import read_json
 from turngym.text import printable, valid_text, without_control_tokens
 
 MOST, LONGEST = 1_000, 2_000
-"""Bounds of a file: number of experiences, and characters of one."""
+"""Bounds of a file: number of experiences, and length of one in characters."""
 EDITS = ("add", "change", "remove", "keep")
 IGNORED, NO_EDIT = "ignored", "no_edit"
 _MOST_EDITS = 1_000
@@ -43,7 +43,7 @@ class Edited:
 
 
 def edited(experiences: Sequence[str], reply: str, *, most: int, longest: int) -> Edited:
-    r"""Apply the edits in a model's reply to a list; anything else in the reply is left out.
+    r"""Apply the edits in a model's reply to a list; other text is ignored.
 
     An edit is a line: ``ADD: text``, ``CHANGE 2: text``, ``REMOVE 2`` or ``KEEP``, with numbers, from 1, of the list
     before the reply; ``REMOVE 2, 3`` is two. One that cannot be applied is ignored and counted: a number that is not in
@@ -84,7 +84,7 @@ def edited(experiences: Sequence[str], reply: str, *, most: int, longest: int) -
 
 
 def _edits(reply: str) -> Iterator[tuple[str, int, str]]:
-    """Yield kind, place in the list, -1 for none, and text of each edit in a reply."""
+    """Yield kind, list index (-1 for none) and text of each edit in a reply."""
     for line in reply.splitlines():
         if found := _EDIT.fullmatch(line):
             kind = found[1].lower()
@@ -111,7 +111,7 @@ def read_experiences(path: Path) -> dict[str, Any]:
     """Return the content of a file of experiences: an object whose ``experiences`` are a list of texts.
 
     Raises:
-        ConfigError: There is no such file, or it holds something else.
+        ConfigError: The file is missing or is not a file of experiences.
     """
     shape = f'{{"experiences": ["text", ...]}} with at most {MOST} texts of 1 to {LONGEST} characters, not all blank'
     try:

@@ -1,4 +1,4 @@
-"""Shortening prompts that do not fit: which earlier turns are left out, and the note about them."""
+"""Shortening of prompts that do not fit: selection of dropped turns, and the note about them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from turngym.agents.chat import ChatModel, Message
 
 FILLED = 0.75
-"""Share of the limit to which a too long conversation is shortened, so that the next turns can be appended."""
+"""Share of the limit to which conversations are shortened, to leave room for further turns."""
 _MOST_ACTIONS = 4
 _LONGEST_ACTION = 24
 
 
 class PastTurn(NamedTuple):
-    """A past turn, as later prompts show it.
+    """A past turn for later prompts.
 
     Args:
         observation: Observation.
@@ -34,22 +34,22 @@ class PastTurn(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """The earlier turns that a prompt leaves out: ``start`` up to, but not including, ``stop``."""
+    """Dropped turns of a prompt: ``start`` up to, but not including, ``stop``."""
 
     start: int = 0
     stop: int = 0
 
     @property
     def size(self) -> int:
-        """Number of turns left out."""
+        """Number of dropped turns."""
         return self.stop - self.start
 
 
 def gap_for(fit: Fit, total: int, kept: int) -> Gap:
-    """Return which turns to leave out so that ``kept`` of them stay.
+    """Return the turns to drop so that ``kept`` turns stay.
 
     Args:
-        fit: Shortening of prompts.
+        fit: Setting of the prompts.
         total: Number of earlier turns.
         kept: Number of turns to keep; ``drop_middle`` always keeps the first one, which often holds the task.
 
@@ -61,7 +61,7 @@ def gap_for(fit: Fit, total: int, kept: int) -> Gap:
 
 
 def most_that_fit(most: int, fits: Callable[[int], bool]) -> int:
-    """Return the largest number in [0, most] that fits, or 0 if none does; ``fits`` must be monotone.
+    """Return the maximum number in [0, most] that fits, or 0 if none does; ``fits`` must be monotone.
 
     >>> most_that_fit(100, lambda count: count <= 37)
     37
@@ -74,12 +74,12 @@ def most_that_fit(most: int, fits: Callable[[int], bool]) -> int:
 
 
 def with_last_turns(model: ChatModel, turns: int, prompt: Callable[[int], list[Message]]) -> list[Message]:
-    """Return a prompt that leaves out as few of the first turns as it can.
+    """Return a prompt with as few dropped first turns as possible.
 
     Args:
-        model: Reads the prompt.
+        model: The model.
         turns: Number of turns.
-        prompt: Takes the number of turns that are left out.
+        prompt: Returns the prompt for a number of dropped turns.
     """
 
     def fits(kept: int) -> bool:
@@ -89,12 +89,12 @@ def with_last_turns(model: ChatModel, turns: int, prompt: Callable[[int], list[M
 
 
 def note_of(fit: Fit, actions: Sequence[str], at_beginning: bool = True) -> str:
-    """Return the note that replaces turns that are left out.
+    """Return the note that replaces dropped turns.
 
     Args:
         fit: Shortening of prompts.
-        actions: Their actions.
-        at_beginning: Whether no turn is shown before them.
+        actions: Actions of the dropped turns.
+        at_beginning: True if no turn is shown before them.
 
     >>> note_of("drop_oldest", ["up"])
     '(1 earlier turn is left out.)'
@@ -121,5 +121,5 @@ def _shortened(action: str) -> str:
 
 
 def with_note(note: str, text: str) -> str:
-    """Return a text below a note, if there is one."""
+    """Return a text preceded by a note, if there is one."""
     return f"{note}\n\n{text}" if note else text

@@ -1,8 +1,8 @@
-"""Building prompts from what an agent has seen and said, as token ids.
+"""Construction of prompts from an episode's history, as token ids.
 
-Two modes. ``window``: every turn has its own prompt, made of the rules, the last turns and the current
-observation. ``conversation``: one growing sequence of tokens; what was sampled stays in it exactly as sampled, whatever
-the chat template makes of earlier answers, unless ``thinking=strip`` asks for prompts without the thinking in them.
+Two modes. ``window``: every turn has a separate prompt with the rules, the last turns and the current observation.
+``conversation``: one growing sequence of tokens, in which sampled tokens stay unchanged even if the chat template would
+rewrite earlier answers, unless ``thinking=strip`` removes the reasoning.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from turngym.errors import PromptTooLong
 __all__ = ["Memory", "PastTurn", "PromptBuilder", "PromptCache", "PromptConfig"]
 
 _TRUST: Mapping[str, Trust] = {"system": "marks", "assistant": "marks"}
-"""Rules and answers may contain the answer marks; observations may not."""
+"""Rules and answers may contain reasoning markers; observations may not."""
 
 
 class PromptCache:
@@ -35,7 +35,7 @@ class PromptCache:
 
     Args:
         encode: Encodes a conversation.
-        most: Largest number of tokens that are kept, of about 36 bytes each.
+        most: Maximum number of cached tokens, of about 36 bytes each.
 
     >>> cache = PromptCache(lambda messages: (7,) * len(messages), most=3)
     >>> cache((("user", "a"),)), cache((("user", "b"), ("user", "c"))), cache((("user", "d"),)), cache.tokens
@@ -66,8 +66,8 @@ class Memory:
 
     Args:
         turns: The earlier turns.
-        ids: In conversation mode the whole sequence so far, last completion included.
-        gap: In conversation mode the turns that prompts no longer show.
+        ids: In conversation mode, the whole sequence so far, including the last completion.
+        gap: In conversation mode, the dropped turns.
     """
 
     turns: list[PastTurn] = field(default_factory=list)
@@ -76,7 +76,7 @@ class Memory:
 
 
 class PromptBuilder:
-    """Turns memories and observations into token ids.
+    """Builder of prompts as token ids from memory and observation.
 
     Args:
         tokenizer: A tokenizer with a chat template.
@@ -84,7 +84,7 @@ class PromptBuilder:
         stop_ids: The tokens that end a completion.
 
     Raises:
-        ConfigError: The chat template cannot be rendered, or cannot continue a conversation that is asked for.
+        ConfigError: The chat template cannot be rendered, or cannot continue a conversation in that mode.
     """
 
     def __init__(
@@ -124,10 +124,10 @@ class PromptBuilder:
             info: Its info table.
             instructions: The rules.
             answer: Sentence about the answer format, appended to the rules.
-            room: Tokens available for it in the model's context.
+            room: Tokens available for the prompt in the model's context.
 
         Raises:
-            PromptTooLong: It is longer than ``max_prompt_tokens`` or ``room``.
+            PromptTooLong: The prompt is longer than ``max_prompt_tokens`` or ``room``.
         """
         shown = shown_text(self.config, observation, info)
         system = system_text(self.config, instructions, answer)
@@ -152,9 +152,9 @@ class PromptBuilder:
         return self._ids_of(tuple(messages))
 
     def answer(self, text: str) -> tuple[int, ...]:
-        """Return the tokens of an answer that was not sampled, without its end token.
+        """Return the tokens of an answer that was not sampled, without end token.
 
-        Where the template starts thinking, the answer closes it first.
+        If the template starts the reasoning, the answer closes it first.
         """
         return self.encoder.encode_one(self.thinking.closed(text), "marks")
 
@@ -169,10 +169,10 @@ class PromptBuilder:
         return memory.ids + self._continuation.after(memory.ids[-1], shown, len(memory.turns))
 
     def _shortened(self, memory: Memory, start: tuple[Said, ...], shown: str, limit: int) -> tuple[int, ...]:
-        """Return the prompt with as few turns left out as the limit requires; with none if even that is too long.
+        """Return the prompt with as few dropped turns as possible; without any turns if it is still too long.
 
-        Turns left out of a conversation stay out, and it is shortened to a fraction of the limit, so that the next
-        turns can be appended.
+        Dropped turns of a conversation do not return, and it is shortened to a fraction of the limit, to leave room for
+        further turns.
         """
         is_window = self.config.mode == "window"
         turns = self._recent(memory) if is_window else memory.turns
@@ -221,7 +221,7 @@ class PromptBuilder:
         return tuple(ids)
 
     def _seen(self, turns: Sequence[PastTurn], gap: Gap, shown: str) -> list[str]:
-        """Return the observations that are shown, the current one last, with the note on the turns left out."""
+        """Return the shown observations, the current one last, with the note about dropped turns."""
         before = [turn.observation for turn in turns[: gap.start]]
         after = [*(turn.observation for turn in turns[gap.stop :]), shown]
         return [*before, with_note(self._note(turns, gap), after[0]), *after[1:]]

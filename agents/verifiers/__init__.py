@@ -1,4 +1,4 @@
-"""Verifiers score attempts without knowing their outcome, to choose the best of several.
+"""Verifiers score attempts without knowing their outcome, for best-of-n.
 
 A verifier is anything with a method ``score(trajectory) -> float``, the higher the better. Each file of this package
 registers one kind under its name; a custom verifier is ``module:Name`` or ``path/to/file.py:Name``, called with the
@@ -27,10 +27,10 @@ class Verifier(Protocol):
     """Scores attempts."""
 
     def score(self, trajectory: Trajectory) -> float:
-        """Return how good an attempt looks, the higher the better; NaN if it cannot be judged.
+        """Return the score of an attempt, the higher the better; NaN if it cannot be judged.
 
         Args:
-            trajectory: The attempt as :func:`_blinded` returns it.
+            trajectory: The attempt without its outcome, a result of :func:`_blinded`.
         """
         ...
 
@@ -40,7 +40,7 @@ class Verdict:
     """A verifier's verdict on one attempt.
 
     Args:
-        score: The higher the better; NaN if it could not be judged.
+        score: The higher the better; NaN if not judged.
         usage: Cost of the verdict.
     """
 
@@ -48,18 +48,18 @@ class Verdict:
     usage: Usage = dataclasses.field(default_factory=Usage)
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as JSON-compatible data."""
+        """Return the verdict as JSON-compatible data."""
         return {"score": float(self.score) if is_finite(self.score) else None, "usage": self.usage.as_json()}
 
 
 class MakeVerifier(Protocol):
-    """Builds a verifier from the text after the colon."""
+    """Factory of verifiers from the argument after the colon."""
 
     def __call__(self, argument: str, settings: AgentSettings, agent: Agent) -> Verifier:
         """Return the verifier.
 
         Args:
-            argument: The text after the colon.
+            argument: The argument after the colon.
             settings: Settings of the agent.
             agent: Agent.
         """
@@ -113,9 +113,9 @@ def own_verifier(description: str, settings: AgentSettings, agent: Agent) -> Ver
 
 
 def _blinded(trajectory: Trajectory) -> Trajectory:
-    """Return an attempt without what only the environment knows: rewards, success, score and how it ended.
+    """Return an attempt without rewards, success, score and kind of end.
 
-    Observations and actions are unchanged, and so is the progress, which environments compute from known facts only.
+    Observations, actions and progress are unchanged; progress depends only on facts known to the agent.
     """
     turns = [dataclasses.replace(turn, reward=0.0) for turn in trajectory.turns]
     return dataclasses.replace(
@@ -124,7 +124,7 @@ def _blinded(trajectory: Trajectory) -> Trajectory:
 
 
 def judge(verifier: Verifier, trajectory: Trajectory) -> Verdict:
-    """Return a verifier's verdict on an attempt, which it sees without the outcome.
+    """Return a verifier's verdict on an attempt, without its outcome.
 
     Raises:
         ConfigError: It returns something other than a number.

@@ -1,4 +1,4 @@
-"""Asks a language model how likely it is that an attempt solved its task."""
+"""Verifier by a language model, which estimates the probability that an attempt solved its task."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ class ModelVerifier:
             self.model.server.abort()
 
     def score(self, trajectory: Trajectory) -> float:
-        """Return the model's score, from 0 to 1; NaN if it gave none."""
+        """Return the model's score, from 0 to 1; NaN without one."""
         return self.verdict(trajectory).score
 
     def verdict(self, trajectory: Trajectory) -> Verdict:
-        """Return the score with what it cost."""
+        """Return the score with its cost."""
         ask = Ask(tuple(self._messages(trajectory)), trajectory.spec.episode, len(trajectory.turns), "verdict")
         [reply] = self.model.ask([ask])
         usage = reply.usage
@@ -66,9 +66,9 @@ class ModelVerifier:
         return Verdict(read_score(reply.text), usage)
 
     def _messages(self, trajectory: Trajectory) -> list[Message]:
-        """Return what the model is shown: the whole attempt, or its end if it is too long.
+        """Return the prompt: the whole attempt, or its end if it is too long.
 
-        Texts stand between marks that depend on all of them, so that none can pretend to be another one.
+        Texts are delimited by marks that depend on all of them, so that none can impersonate another.
         """
         seen = [(turn.observation, turn.completion or turn.action) for turn in trajectory.turns]
         mark = foreign_mark([text for pair in seen for text in pair] + [trajectory.final_observation])
@@ -85,12 +85,12 @@ class ModelVerifier:
 
 
 def foreign_mark(texts: Sequence[str]) -> str:
-    """Return a line that nobody who writes one of the texts can foresee."""
+    """Return a delimiter line that authors of the texts cannot predict."""
     return "=====" + hashlib.sha256("\0".join(texts).encode("utf8", "replace")).hexdigest()[:16]
 
 
 def read_score(text: str) -> float:
-    r"""Return the last score in a text, as a number from 0 to 1; NaN if there is none.
+    r"""Return the last score in a text, as a number from 0 to 1; NaN without one.
 
     >>> read_score("It reached the door.\nScore: 8"), read_score("no idea")
     (0.8, nan)
@@ -100,7 +100,7 @@ def read_score(text: str) -> float:
 
 
 def settings_of_judge(argument: str, settings: AgentSettings) -> AgentSettings:
-    """Return the settings of an agent that judges: greedy decoding, and the prompts that its model was trained with."""
+    """Return the settings of a judging agent: greedy decoding, and the prompts of its model's training."""
     if model_settings(argument.partition(":")[2]) is None:
         return dataclasses.replace(settings, temperature=0.0, style="plain")
     return settings_for(argument, seed=settings.seed, server=settings.server, temperature=0.0, style="plain")
@@ -108,10 +108,10 @@ def settings_of_judge(argument: str, settings: AgentSettings) -> AgentSettings:
 
 @VERIFIERS.register("model")
 def make(argument: str, settings: AgentSettings, agent: Agent) -> ModelVerifier:
-    """Return a verifier that asks a model.
+    """Return a verifier by a language model.
 
     Args:
-        argument: The agent whose model is asked, such as ``openai:MODEL@URL``; empty for the one that plays.
+        argument: Agent with the judging model, such as ``openai:MODEL@URL``; empty for the player's.
         settings: Settings of the agent; the verifier decodes greedily.
         agent: Agent.
 
@@ -138,7 +138,7 @@ def judge_of(argument: str, settings: AgentSettings, who: str = "a judge") -> Ch
     Args:
         argument: The agent, such as ``openai:MODEL@URL``.
         settings: Settings of the agent.
-        who: What needs the model, for the message.
+        who: User of the model, for the message.
 
     Raises:
         ConfigError: It uses no language model.

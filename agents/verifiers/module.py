@@ -10,7 +10,7 @@ from turngym.loading import dotted_place
 
 @VERIFIERS.register("module")
 def make(argument: str, settings: AgentSettings, agent: Agent) -> Verifier:
-    """Return what a custom function or class makes from the settings.
+    """Return a custom verifier, the result of a function or class called with the settings.
 
     Raises:
         ConfigError: The path is not a dotted path.

@@ -1,4 +1,4 @@
-"""Scores an attempt by the progress of the task at its end, which the environment computes from known facts."""
+"""Verifier by the progress of the task at the end, which depends only on facts known to the agent."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ class Progress:
 
 @VERIFIERS.register("progress")
 def make(argument: str, settings: AgentSettings, agent: Agent) -> Progress:
-    """Return a verifier that reads the progress."""
+    """Return a verifier by the environment's progress."""
     return Progress()

@@ -1,4 +1,4 @@
-"""Scores an attempt with a reward model that was fitted to recorded episodes."""
+"""Verifier by a reward model fitted to recorded episodes."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from turngym.agents.verifiers import VERIFIERS, Verifier
 from turngym.loading import Wanted, load_object
 
 _LOAD = "turngym.trainers.reward_models.base.verifier:load_verifier"
-"""By name, since agents must not import trainers."""
+"""By name, because agents must not import trainers."""
 
 
 @VERIFIERS.register("reward_model")
 def make(argument: str, settings: AgentSettings, agent: Agent) -> Verifier:
-    """Return a verifier that reads a fitted reward model: ``reward_model:FOLDER``.
+    """Return a verifier by a fitted reward model: ``reward_model:FOLDER``.
 
     Args:
         argument: The folder.
@@ -21,9 +21,9 @@ def make(argument: str, settings: AgentSettings, agent: Agent) -> Verifier:
         agent: Agent.
 
     Raises:
-        MissingExtra: The packages that it needs are not installed.
+        MissingExtra: Its packages are not installed.
         ConfigError: No folder is named.
-        CheckpointError: The folder holds no reward model.
+        CheckpointError: The folder has no reward model.
     """
     made: Verifier = load_object(_LOAD, Wanted("a function", "a function", callable))(argument)
     return made

@@ -1,4 +1,4 @@
-"""Prompting styles: what a model is shown before it acts, and what else it is asked to write.
+"""Prompting styles: construction of prompts, and additional calls of the model.
 
 Each file of this package registers one style class under its name. The same style works for every model, in
 this process or behind a server: ``turngym eval SUITE --agent ... --style react``, with
@@ -26,7 +26,7 @@ from turngym.wrappers.wrapping import Wrapping
 
 PLAIN = "plain"
 Script: TypeAlias = Generator[Ask, str, str]
-"""A turn: yields calls of the model, is sent their answers, and returns the completion with the action."""
+"""A turn as a generator: yields calls of the model, receives answers, returns the completion with the action."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class ChatTurn:
     """A past turn.
 
     Args:
-        observation: Observation as it was shown.
+        observation: The shown observation.
         completion: Completion of the model.
         action: The action parsed from it.
     """
@@ -46,13 +46,13 @@ class ChatTurn:
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """An earlier try at the same task.
+    """An earlier attempt at the same task.
 
     Args:
         turns: Its turns.
         final_observation: Observation after the last action.
-        is_solved: Whether the environment says that the task was solved.
-        notes: Purpose and text of what the model wrote besides its actions.
+        is_solved: True if the environment reported success.
+        notes: Purpose and text of other output of the model.
     """
 
     turns: tuple[ChatTurn, ...]
@@ -66,12 +66,12 @@ class EpisodeMemory:
     """Memory of one episode.
 
     Args:
-        turns: The turns that can still be shown.
-        left_out: Actions of the turns that prompts no longer show and no summary covers.
+        turns: The turns available for prompts.
+        left_out: Actions of dropped turns not covered by a summary.
         gap: Number of turns before ``turns``.
         summary: Summary of turns that are not in ``turns``.
         notes: Notes of the model, oldest first.
-        noted: Number of turns whose notes have been taken.
+        noted: Number of turns with processed notes.
         lessons: Reflections on earlier attempts.
         tries: Earlier attempts at the same task, in order.
     """
@@ -88,7 +88,7 @@ class EpisodeMemory:
 
 @dataclass(frozen=True)
 class Scene:
-    """The turn that is being played, with what the model can be asked.
+    """The current turn, with calls of the model.
 
     Args:
         request: Observation of the environment.
@@ -100,35 +100,35 @@ class Scene:
 
     @property
     def shown(self) -> str:
-        """The observation as it is shown."""
+        """The shown observation."""
         if self.model.prompt.pictures_only and self.request.image is not None:
             return ""
         return shown_text(self.model.prompt, self.request.observation, self.request.info)
 
     @property
     def rules(self) -> str:
-        """Rules and answer format; empty if they are not shown."""
+        """Rules and answer format; empty if not shown."""
         answer = self.model.format_of(self.request).sentence
         return system_text(self.model.prompt, self.request.instructions, answer)
 
     def system(self, *more: str) -> list[Message]:
-        """Return the system message: the rules and what a style adds to them; none if both are empty."""
+        """Return the system message: the rules and a style's additions; none if both are empty."""
         text = "\n\n".join(part for part in (self.rules, *more) if part)
         return [Message("system", text)] if text else []
 
     def now(self, text: str | None = None) -> Message:
-        """Return the message of the current observation, its image included."""
+        """Return the message of the current observation, including its image."""
         return Message("user", self.shown if text is None else text, self.request.image)
 
     def fits(self, messages: Sequence[Message], limit: int | None = None) -> bool:
-        """Return whether a prompt has at most ``limit`` tokens, by default those that prompts are shortened to."""
+        """Return True if a prompt has at most ``limit`` tokens, by default the target length of shortened prompts."""
         return self.model.count(messages) <= (self.model.fitting_limit if limit is None else limit)
 
     def ask(self, messages: Sequence[Message], purpose: str = ACTION, attempt: int = 0) -> Ask:
         """Return a call of the model.
 
         Raises:
-            PromptTooLong: It is longer than a prompt may be.
+            PromptTooLong: The prompt exceeds the limit.
         """
         tokens, limit = self.model.count(messages), self.model.prompt_limit
         if tokens > limit:
@@ -143,34 +143,34 @@ class Scene:
 
 
 class Style(ABC):
-    """A way of prompting. A subclass is a frozen dataclass of its options."""
+    """A prompting style; subclasses are frozen dataclasses of their options."""
 
     name: ClassVar[str]
     learns_between_tries: ClassVar[bool] = False
-    """True if attempts at a task depend on earlier ones, so that they must be played one after another."""
+    """True if attempts at a task depend on earlier ones and must be played in sequence."""
     needs_model: ClassVar[bool] = True
-    """False if agents that ask no language model can play in it."""
+    """False if agents without a language model support the style."""
     texts: ClassVar[Mapping[str, str]] = {}
-    """All its prompt texts, by name."""
+    """All prompt texts, by name."""
 
     @abstractmethod
     def turn(self, memory: EpisodeMemory, scene: Scene) -> Script:
-        """Play a turn: yield calls, be sent their answers, and return the completion that holds the action.
+        """Play a turn as a generator: yields calls, receives answers, returns the completion with the action.
 
         Args:
-            memory: Memory, which may be changed. The turn itself is added afterwards.
+            memory: Memory, which may be modified; the turn itself is added afterwards.
             scene: Request to answer.
         """
 
     def counted(self, notes: Sequence[Note]) -> Usage:
-        """Return what the style counts in the notes of a turn besides the calls."""
+        """Return the style's counts in the notes of a turn."""
         return Usage()
 
     def require_environments(self, env_ids: Iterable[str]) -> None:  # noqa: B027  # most styles fit all
-        """Refuse environments that the style cannot be used with.
+        """Raise for environments that the style does not support.
 
         Raises:
-            ConfigError: There is one.
+            ConfigError: An environment is not supported.
         """
 
     def describe(self) -> dict[str, Any]:
@@ -183,11 +183,11 @@ STYLES: Registry[type[Style]] = Registry("style of prompting", "turngym.agents.p
 
 
 def make_style(text: str) -> Style:
-    """Return the style for a name or a specification such as ``summary:budget=1500``.
+    """Return the style of a name or specification, such as ``summary:budget=1500``.
 
     Raises:
         UnknownName: There is no such style.
-        ConfigError: It has no such option, or the value is out of range.
+        ConfigError: An option does not exist, or its value is out of range.
 
     >>> make_style("summary:keep=3").name
     'summary'
@@ -216,7 +216,7 @@ def prompt_hash(format: Any, prompt: Any, style: Mapping[str, Any] | None = None
 
 
 def conversation(turns: Sequence[ChatTurn], now: Message, note: str = "", at: int = 0) -> list[Message]:
-    r"""Return turns as messages, then the current observation; a note replaces turns that are left out.
+    r"""Return turns as messages, then the current observation; a note replaces dropped turns.
 
     >>> said = conversation([ChatTurn("a wall", "I turn.", "left")], Message("user", "a door"), "(...)")
     >>> [message.role for message in said], said[0].text
@@ -237,17 +237,17 @@ def answered_turns(turns: Sequence[ChatTurn]) -> list[Message]:
 
 
 def conversation_so_far(memory: EpisodeMemory, scene: Scene, now: Message | None = None) -> list[Message]:
-    """Return the turns that can be shown as messages, then the current observation."""
+    """Return the available turns as messages, then the current observation."""
     note = note_of(scene.model.prompt.fit, memory.left_out, memory.gap == 0) if memory.left_out else ""
     return conversation(memory.turns, now or scene.now(), note, memory.gap)
 
 
 def fitted(memory: EpisodeMemory, scene: Scene, system: Sequence[Message], now: Message | None = None) -> list[Message]:
-    """Return the conversation without the turns for which the token limit has no room; rules are never left out.
+    """Return the conversation without turns beyond the token limit; rules are never dropped.
 
-    ``fit`` of the prompt's settings says which turns. ``memory`` forgets them, so that a turn that was dropped does not
-    come back. A conversation is shortened to a fraction of the limit, so that the beginning of the next prompts stays
-    the same, for which servers and caches ask less.
+    ``fit`` of the prompt's settings selects the turns, which are also removed from ``memory`` and do not return. A
+    conversation is shortened to a fraction of the limit, so that the following prompts share a prefix, which caches can
+    reuse.
     """
     prompt = scene.model.prompt
     if prompt.history:
@@ -270,12 +270,12 @@ def fitted(memory: EpisodeMemory, scene: Scene, system: Sequence[Message], now: 
 
 
 def first_kept(scene: Scene) -> int:
-    """Return how many of the first turns always stay: one, which often holds the task, or none."""
+    """Return the number of first turns that always stay: one, which often contains the task, or none."""
     return int(scene.model.prompt.fit in ("auto", "drop_middle"))
 
 
 def drop(memory: EpisodeMemory, count: int, at: int = 0) -> None:
-    """Leave turns out of later prompts, from a place on."""
+    """Drop turns of later prompts, from an index on."""
     if count:
         memory.left_out += tuple(turn.action for turn in memory.turns[at : at + count])
         memory.turns = [*memory.turns[:at], *memory.turns[at + count :]]

@@ -1,7 +1,7 @@
-"""Cases: solved episodes of other tasks that resemble this one are shown as examples.
+"""Cases: similar solved episodes of other tasks as examples in the prompt (few-shot).
 
-They come from an evaluation, such as one of the expert or of the model itself on the train split: examples for
-learning in context, or the memory of cases of AgentFly (Zhou et al. 2025, arXiv 2508.16153) with retrieval by BM25.
+They come from an evaluation, such as one of the expert or of the model itself on the train split, as in AgentFly's
+memory of cases (Zhou et al. 2025, arXiv 2508.16153), with retrieval by BM25.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ _SHOWN = "Episodes of other tasks that were solved, as examples:"
 class Cases(Style):
     """Shows solved episodes of other tasks, those with the most similar first observations.
 
-    Episodes of a test split and those of another environment are refused. Where first observations differ between
-    tasks, an episode that began with the same one is left out, since it may be of the task itself.
+    Episodes of a test split or of another environment are rejected. If first observations differ between tasks,
+    episodes with the same one are excluded, because they may be of the task itself.
 
     Args:
-        folder: Folder of an evaluation (`turngym eval ... --out FOLDER`); of a task with several solved attempts the
-            shortest is used.
-        k: Largest number of cases in a prompt.
-        share: Largest part of a prompt's tokens that they take; cases that do not fit are left out.
-        turns: Show them as turns of the conversation, the most similar one last, in place of a text in the system
-            message, which small models continue with further examples.
+        folder: Folder of an evaluation (`turngym eval ... --out FOLDER`); for each task, its shortest solved attempt is
+            used.
+        k: Maximum number of cases in a prompt.
+        share: Maximum share of a prompt's tokens for cases; those that do not fit are dropped.
+        turns: Show cases as turns of the conversation, the most similar one last, instead of text in the system
+            message, which small models would continue with further examples.
     """
 
     folder: str = ""
@@ -60,7 +60,7 @@ class Cases(Style):
     texts: ClassVar[Mapping[str, str]] = {"shown": _SHOWN}
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "folder", str(self.folder))  # a name of digits is read as a number
+        object.__setattr__(self, "folder", str(self.folder))  # a name of digits is parsed as a number
         if not self.folder:
             raise ConfigError("the style 'cases' needs an evaluation to take them from: cases:folder=FOLDER.")
         if type(self.k) is not int or not 1 <= self.k <= _MOST:
@@ -69,7 +69,7 @@ class Cases(Style):
             raise ConfigError(f"share of the style 'cases' must be above 0 and at most 1, got {self.share!r}.")
         if not isinstance(self.turns, bool):
             raise ConfigError(f"turns of the style 'cases' must be true or false, got {self.turns!r}.")
-        assert self.known  # read now, so that a wrong folder is refused before anything is played
+        assert self.known  # read now, so that an invalid folder is rejected at startup
 
     @cached_property
     def known(self) -> tuple[tuple[ChatTurn, ...], ...]:
@@ -105,7 +105,7 @@ class Cases(Style):
         return frozenset(row["env"] for row in load_submission(Path(self.folder)).episodes if row["success"])
 
     def require_environments(self, env_ids: Iterable[str]) -> None:
-        """Refuse environments of which there is no case."""
+        """Raise for environments without cases."""
         for env_id in env_ids:
             if env_id not in self.environments:
                 raise ConfigError(
@@ -131,14 +131,14 @@ class Cases(Style):
         }
 
     def turn(self, memory: EpisodeMemory, scene: Scene) -> Script:
-        """Ask once, with the cases chosen by the first observation."""
+        """Ask once, with the cases selected by the first observation."""
         if not memory.lessons:
             first = memory.turns[0].observation if memory.turns else scene.request.observation
             memory.lessons = tuple(map(str, self._chosen(first, scene)))
         return (yield scene.ask(fitted(memory, scene, self._shown(tuple(map(int, memory.lessons)), scene))))
 
     def _chosen(self, first: str, scene: Scene) -> tuple[int, ...]:
-        """Return the numbers of the cases that fit, those most similar to a first observation in front."""
+        """Return the indices of the cases that fit, those most similar to a first observation first."""
         seen = [turns[0].observation for turns in self.known]
         is_same = first in seen and len(set(seen)) > 1  # a case with this beginning may be the task itself
         [hits] = self._index.search([first], self.k + seen.count(first))
@@ -166,7 +166,7 @@ def _turn_of(turn: Mapping[str, Any]) -> ChatTurn:
 
 
 def _answered(turns: tuple[ChatTurn, ...], scene: Scene) -> tuple[ChatTurn, ...]:
-    """Return a case in the answer format of the model that reads it."""
+    """Return a case in the answer format of the model."""
     written = scene.model.format_of(scene.request).written
     return tuple(
         ChatTurn(turn.observation, written(turn.action, turn.completion, scene.model.thinking), turn.action)

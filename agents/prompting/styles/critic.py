@@ -1,4 +1,4 @@
-"""Critic: a second model reads each action before it is played, and the player reconsiders those it calls wrong.
+"""Critic: a second model reviews each action before it is played, and the player reconsiders rejected ones.
 
 The check before acting of GUI-Critic-R1 (Wanyan et al. 2025, arXiv 2506.04614), whose critic reads instruction,
 history, screen and proposed action, and answers with a verdict and a suggestion.
@@ -44,9 +44,9 @@ class Verdict(NamedTuple):
     """What a critic says about an action.
 
     Args:
-        is_wrong: Whether it objects; None if that could not be read, which counts as no objection.
-        suggestion: What to do instead; empty if it does not say.
-        action: The action to play instead; empty if it names none.
+        is_wrong: True for an objection; None if malformed, which counts as no objection.
+        suggestion: Suggested alternative; empty for none.
+        action: Suggested action; empty for none.
     """
 
     is_wrong: bool | None
@@ -55,7 +55,7 @@ class Verdict(NamedTuple):
 
 
 def read_verdict(text: str) -> Verdict:
-    r"""Return the last verdict in a text, and what follows it.
+    r"""Return the last verdict in a text, with suggestion and action.
 
     >>> read_verdict("A wall.\nVerdict: wrong\nSuggestion: go around it\nAction: left")
     Verdict(is_wrong=True, suggestion='go around it', action='left')
@@ -80,12 +80,12 @@ class Checked(Style):
     """Lets a critic review each action; after an objection the player decides again.
 
     Args:
-        by: Agent that judges: a language model such as openai:MODEL@URL or hf:PATH, or another agent such as expert,
-            which objects to every action but its own. Empty for the player's own model.
-        tries: Number of times that the player is asked again in a turn.
-        play: Action that is played if the critic objects to all: the ``last`` of the player, about which the critic is
-            not asked, or the one ``suggested`` by the critic, if it names one.
-        words: Longest suggestion, as the prompt requests it; what is longer is cut.
+        by: Judging agent: a language model such as openai:MODEL@URL or hf:PATH, or another agent such as expert, which
+            objects to actions other than its own. Empty for the player's model.
+        tries: Maximum number of new decisions per turn.
+        play: Action played after the last objection: the player's ``last`` one, which is not reviewed, or the one
+            ``suggested`` by the critic, if any.
+        words: Maximum length of a suggestion in words, as requested in the prompt; longer ones are truncated.
         server: Server settings of the critic, as a JSON object; those of the player by default.
     """
 
@@ -115,7 +115,7 @@ class Checked(Style):
             raise ConfigError(f"server of the style 'critic' must be a JSON object of settings, got {self.server!r}.")
 
     def turn(self, memory: EpisodeMemory, scene: Scene) -> Script:
-        """Ask for an action, then in turn the critic about it and the player for another one."""
+        """Ask for an action, then alternately the critic for a verdict and the player for another action."""
         lines: list[str] = []
         while True:
             attempt = len(lines)
@@ -132,7 +132,7 @@ class Checked(Style):
             lines.append(_LINE.format(action=action, suggestion=self._cut(verdict.suggestion) or "it is wrong."))
 
     def _cut(self, suggestion: str) -> str:
-        """Return as many words of a suggestion as were requested."""
+        """Return a suggestion truncated to the requested number of words."""
         return " ".join(suggestion.split()[: self.words])[: self.words * _LONGEST_WORD]
 
     def _proposal(self, memory: EpisodeMemory, scene: Scene, action: str, attempt: int) -> Proposal:
@@ -153,13 +153,13 @@ class Checked(Style):
         )
 
     def counted(self, notes: Sequence[Note]) -> Usage:
-        """Return the objections and the verdicts that could not be read."""
+        """Return the numbers of objections and malformed verdicts."""
         found = [read_verdict(note.text).is_wrong for note in notes if note.purpose == PURPOSE]
         return Usage(objections=found.count(True), unreadable=found.count(None))
 
 
 def _prompt(memory: EpisodeMemory, scene: Scene, lines: Sequence[str]) -> list[Message]:
-    """Return the player's prompt below the objections, without the first of those that do not fit."""
+    """Return the player's prompt with the objections, without the first ones if they do not fit."""
     now = scene.now(with_note("\n".join([_SHOWN, *lines]) if lines else "", scene.shown))
     shorter = dataclasses.replace(memory)
     messages = fitted(shorter, scene, scene.system(), now)

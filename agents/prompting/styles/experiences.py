@@ -1,4 +1,4 @@
-"""Experiences: lessons that a model wrote by comparing good and bad episodes of other tasks are shown.
+"""Experiences: lessons in the prompt, written by a model that compared good and bad episodes of other tasks.
 
 The prompts of training-free GRPO (Cai et al. 2025, arXiv 2510.08191); `turngym learn-experiences` writes the list.
 """
@@ -26,8 +26,8 @@ class Experiences(Style):
     """Shows a list of experiences; the prompt is plain while the list is empty.
 
     Args:
-        file: File that `turngym learn-experiences` wrote; it is read once.
-        share: Largest part of a prompt's tokens that they take; later ones that do not fit are left out.
+        file: File of `turngym learn-experiences`; read once.
+        share: Maximum share of a prompt's tokens for experiences; later ones that do not fit are dropped.
     """
 
     file: str = ""
@@ -37,19 +37,19 @@ class Experiences(Style):
     texts: ClassVar[Mapping[str, str]] = {"shown": _SHOWN}
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "file", str(self.file))  # a name of digits is read as a number
+        object.__setattr__(self, "file", str(self.file))  # a name of digits is parsed as a number
         if not self.file:
             raise ConfigError("the style 'experiences' needs the file that holds them: experiences:file=FILE.")
         if isinstance(self.share, bool) or not isinstance(self.share, int | float) or not 0 < self.share <= 1:
             raise ConfigError(f"share of the style 'experiences' must be above 0 and at most 1, got {self.share!r}.")
-        vars(self)["known"] = self.known  # read now, so that a wrong file is refused before anything is played
+        vars(self)["known"] = self.known  # read now, so that an invalid file is rejected at startup
 
     @cached_property
     def known(self) -> tuple[str, ...]:
         """The experiences.
 
         Raises:
-            ConfigError: There is no such file, or it holds something else.
+            ConfigError: The file is missing or is not a file of experiences.
         """
         return tuple(read_experiences(Path(self.file))["experiences"])
 
@@ -60,13 +60,13 @@ class Experiences(Style):
         return {"name": self.name, "options": options, "texts": dict(self.texts)}
 
     def turn(self, memory: EpisodeMemory, scene: Scene) -> Script:
-        """Ask once, with the experiences that fit, chosen at the first turn."""
+        """Ask once, with the experiences that fit, selected at the first turn."""
         if not memory.lessons:
             memory.lessons = self._fitting(scene)
         return (yield scene.ask(fitted(memory, scene, scene.system(_listed(memory.lessons)))))
 
     def _fitting(self, scene: Scene) -> tuple[str, ...]:
-        """Return the longest start of the list that fits."""
+        """Return the longest prefix of the list that fits."""
         limit, low, high = int(self.share * scene.model.fitting_limit), 0, len(self.known)
         while low < high:
             middle = (low + high + 1) // 2

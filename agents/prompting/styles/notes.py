@@ -1,4 +1,4 @@
-"""Notes: the model keeps notes that stay in view when older turns are left out, without extra calls."""
+"""Notes: the model keeps notes that stay in the prompt when older turns are dropped, without extra calls."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _SHOWN = "Your notes:"
 class Notes(Style):
     """Shows the notes that the model wrote in its answers above the current observation.
 
-    Notes are read outside of thinking and before the first action of an answer, so the answer format must allow text
-    around the action. A note that is written again moves to the end.
+    Notes are read outside the reasoning and before the first action of an answer, so the answer format must allow text
+    around the action. A repeated note moves to the end.
 
     Args:
-        share: Largest part of a prompt's tokens that notes take; the oldest are dropped.
+        share: Maximum share of a prompt's tokens for notes; the oldest are dropped.
     """
 
     share: float = 0.25
@@ -46,7 +46,7 @@ class Notes(Style):
         """Ask once, with the notes so far.
 
         Raises:
-            ConfigError: The answer format has no room for notes.
+            ConfigError: The answer format does not allow notes.
         """
         if scene.model.format_of(scene.request).name == "plain":
             raise ConfigError(
@@ -69,7 +69,7 @@ def added(notes: tuple[str, ...], text: str) -> tuple[str, ...]:
 
     Args:
         notes: Notes before it.
-        text: The answer, without thinking and actions.
+        text: The answer, without reasoning and actions.
 
     >>> added(("key 7",), "The box. <note>box in hall</note> <note>key 7</note>")
     ('box in hall', 'key 7')
@@ -90,7 +90,7 @@ def added(notes: tuple[str, ...], text: str) -> tuple[str, ...]:
 
 
 def _written(completion: str, scene: Scene) -> str:
-    """Return an answer up to its first action, with spaces in place of thinking."""
+    """Return an answer up to its first action, with spaces in place of reasoning."""
     regions = scene.model.format_of(scene.request).regions
     text = scene.model.thinking.masked(completion, regions)
     return text[: next((start for start, _ in regions(text)), len(text))]

@@ -1,7 +1,7 @@
-"""Reflexion: after a failed attempt the model writes what to do differently, and the next attempt is shown it.
+"""Reflexion: the model reflects on a failed attempt, and the reflection is shown in the next one.
 
-Shinn et al. 2023, arXiv 2303.11366. A reflection uses only what the model saw and wrote, and whether the environment
-reported success.
+Shinn et al. 2023, arXiv 2303.11366. A reflection uses only the model's prompts and output, and the success reported by
+the environment.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Reflexion(Style):
     """Reflects on failed attempts.
 
     Args:
-        keep: Number of latest reflections that are shown.
-        words: Longest reflection, as the prompt requests it.
+        keep: Maximum number of shown reflections, the latest ones.
+        words: Maximum length of a reflection in words, as requested in the prompt.
     """
 
     keep: int = 3
@@ -61,7 +61,7 @@ def _known(lessons: Sequence[str]) -> str:
 
 
 def _look_back(failed: Try, scene: Scene, task: str) -> list[Message]:
-    """Return the prompt for a reflection: the rules and the failed attempt, without its first turns if it is long."""
+    """Return the prompt for a reflection: the rules and the failed attempt, without its first turns if too long."""
 
     def prompt(kept: int) -> list[Message]:
         missing = len(failed.turns) - kept

@@ -1,6 +1,6 @@
 """Summary memory: when a prompt exceeds its budget, the model writes a summary that replaces older turns.
 
-The first turn, which often holds the task, stays, unless ``fit`` of the prompt's settings says otherwise.
+The first turn, which often contains the task, stays unless ``fit`` of the prompt's settings drops it.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class Summary(Style):
     """Keeps a running summary.
 
     Args:
-        budget: Tokens of a prompt above which older turns are summarised; at most ``max_prompt_tokens``, which 0
-            selects.
-        keep: Number of last turns that are kept verbatim.
-        words: Longest summary, as the prompt requests it.
+        budget: Prompt length in tokens above which older turns are summarised; at most ``max_prompt_tokens``, which is
+            used for 0.
+        keep: Number of last turns kept verbatim.
+        words: Maximum length of a summary in words, as requested in the prompt.
     """
 
     budget: int = 0
@@ -67,7 +67,7 @@ class Summary(Style):
         return (yield scene.ask(fitted(memory, scene, scene.system(_known(memory)))))
 
     def _shorten(self, memory: EpisodeMemory, scene: Scene, first: int) -> Script:
-        """Let the model summarise all turns after the first ones but the last; those that do not fit are left out."""
+        """Let the model summarise the middle turns; those that do not fit are dropped."""
         stop = len(memory.turns) - self.keep
         old, memory.turns = memory.turns[first:stop], [*memory.turns[:first], *memory.turns[stop:]]
 
