@@ -1,6 +1,7 @@
 """Sampling: equal to row-by-row sampling from the whole distribution, and exactly logged."""
 
-from contextlib import nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 import pytest
@@ -166,6 +167,7 @@ def test_a_full_memo_takes_in_no_more(model: LanguageModel) -> None:
 @pytest.mark.parametrize("rank", [0, 2])
 def test_a_mixture_samples_in_proportion_to_both_and_logs_its_own_probabilities(temperature: float, rank: int) -> None:
     """With adapters the other network is the model without them."""
+    ready: Callable[[], AbstractContextManager[None]] = nullcontext
     if rank:
         model = add_adapters(small_model(), rank, seed=0)
         torch.manual_seed(0)
@@ -175,7 +177,7 @@ def test_a_mixture_samples_in_proportion_to_both_and_logs_its_own_probabilities(
                     parameter.add_(torch.randn_like(parameter), alpha=0.3)
         other, ready = model.network, lambda: adapters_off(model.network)
     else:
-        model, other, ready = small_model(), small_model(seed=3).network, nullcontext
+        model, other = small_model(), small_model(seed=3).network
     mixed = mixed_model(model, other, 0.25, ready)
     assert mixed.generate is not None
     prompts, sampling = prompts_of(model), Sampling(temperature, max_new_tokens=4)
