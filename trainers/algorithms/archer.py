@@ -69,6 +69,9 @@ class ArCHerConfig(ClippedConfig):
     """Weight of the critic's losses."""
     bootstrap_truncated: bool = True
     """True if truncated episodes are bootstrapped with the critic's value; False treats them as terminated."""
+    critic: str = "words"
+    """Reader of the critic: ``words`` for a hash table of words, or ``model:FOLDER`` for a language model, which is
+    trained."""
     buckets: int = 4096
     """Size of the critic's hash table of words and pairs of words."""
     width: int = 64
@@ -76,6 +79,8 @@ class ArCHerConfig(ClippedConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.critic != "words" and not self.critic.partition("model:")[2]:
+            raise ConfigError(f"critic must be 'words' or 'model:FOLDER', got {self.critic!r}.")
         one_of("objective", self.objective, get_args(Objective))
         for setting in ("gamma", "slow_rate", "expectile"):
             within(setting, getattr(self, setting), 0, 1)
@@ -137,16 +142,17 @@ class ArCHer(ClippedMethod[ArCHerConfig]):
     @cached_property
     def critic(self) -> TwinCritic:
         """Critic of turns."""
-        from turngym.trainers.engine.critics.twin import TwinCritic  # a class of torch's
-
-        return TwinCritic(self.config.buckets, self.config.width)
+        return self._twin_critic()
 
     @cached_property
     def slow(self) -> TwinCritic:
         """Copy that follows the critic slowly."""
-        from turngym.trainers.engine.critics.twin import TwinCritic
+        return self._twin_critic().requires_grad_(False)
 
-        return TwinCritic(self.config.buckets, self.config.width).requires_grad_(False)
+    def _twin_critic(self) -> TwinCritic:
+        from turngym.trainers.engine.critics.language import make_twin_critic  # imports torch and transformers
+
+        return make_twin_critic(self.config.critic, self.config.buckets, self.config.width)
 
     @property
     def normalisations(self) -> frozenset[str]:

@@ -243,9 +243,18 @@ def test_the_replay_survives_a_checkpoint() -> None:
 # Learning
 
 
-def test_the_critic_learns_which_action_pays_in_which_state() -> None:
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A language model that the critic reads with."""
+    folder = tmp_path_factory.mktemp("reader") / "model"
+    small_model().save(folder)
+    return f"model:{folder}"
+
+
+@pytest.mark.parametrize("critic", ["words", "model"])
+def test_the_critic_learns_which_action_pays_in_which_state(critic: str, reader: str) -> None:
     """A contextual bandit: go pays in the light, stay in the dark. Advantages get the signs, twins stay different."""
-    algorithm = archer(slow_rate=1.0, replay_ratio=0, gamma=0.0)
+    algorithm = archer(slow_rate=1.0, replay_ratio=0, gamma=0.0, critic=reader if critic == "model" else critic)
     optimizer = torch.optim.Adam(algorithm.critic.parameters(), 1e-2)
     cases = [(light, action) for light in ("light", "dark") for action in ("go", "stay")]
     batch = []
@@ -284,3 +293,24 @@ def test_the_plain_objective_has_no_ratio_to_change() -> None:
     build("archer+turn_is", {"archer": {"objective": "clipped"}})
     with pytest.raises(ConfigError, match="expectile must be from 0 to 1"):
         archer(expectile=2.0)
+    with pytest.raises(ConfigError, match="critic must be 'words' or 'model:FOLDER', got 'model:'"):
+        archer(critic="model:")
+
+
+def test_a_language_model_reads_each_text_by_itself_and_is_trained_as_a_whole(reader: str) -> None:
+    options = {"entropy_coef": 0.0, "critic": reader, "critic_iterations": 0, "critic_updates": 2}
+    algorithm: Any = build("archer", {"archer": options})
+    texts = ["player 2 3", "wall", "", "player 2 3", "box 3 3 goal 4 1"]
+    together = algorithm.critic.v(texts)
+    assert together.dtype == torch.float64 and together.shape == (5, 2)
+    alone = torch.cat([algorithm.critic.v([text]) for text in texts])
+    torch.testing.assert_close(together, alone, atol=1e-5, rtol=0)
+    assert torch.equal(together[0], together[3]) and not torch.equal(together[0], together[1])
+    assert not torch.equal(algorithm.critic.q(["wall"], ["up"]), algorithm.critic.q(["wall"], ["down"]))
+    assert torch.equal(algorithm.slow.v(texts), together) and algorithm.critic.v([]).shape == (0, 2)
+    before = [p.detach().clone() for p in algorithm.critic.trunk.parameters()]
+    learner = Learner(small_model(), algorithm, UpdateConfig(critic_learning_rate=0.01))
+    learner.update([with_prompt(each) for each in (played(["a", "b"], [0.0, 1.0]), played(["c"], [0.5]))], 0)
+    moved = [not torch.equal(a, b) for a, b in zip(before, algorithm.critic.trunk.parameters(), strict=True)]
+    assert all(moved)
+    assert not torch.equal(algorithm.slow.v(texts), together), "the slow copy follows the further update"

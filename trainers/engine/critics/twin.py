@@ -37,7 +37,7 @@ class TwinCritic(nn.Module):
 
     def q(self, states: Sequence[str], actions: Sequence[str]) -> Float[Tensor, "turn twin"]:
         """Return both values of each state with an action."""
-        texts = [f"{state}\naction {action}" for state, action in zip(states, actions, strict=True)]
+        texts = with_action(states, actions)
         return torch.stack([critic(texts) for critic in self.action_values], -1)
 
     def v(self, states: Sequence[str]) -> Float[Tensor, "turn twin"]:
@@ -56,6 +56,11 @@ class TwinCritic(nn.Module):
         rewards = torch.tensor([each.reward for each in transitions], dtype=torch.float64)
         goes_on = torch.tensor([each.following is not None for each in transitions], dtype=torch.float64)
         return rewards[:, None] + gamma * goes_on[:, None] * self.v([each.following or "" for each in transitions])
+
+
+def with_action(states: Sequence[str], actions: Sequence[str]) -> list[str]:
+    """Return the text of each state with its action."""
+    return [f"{state}\naction {action}" for state, action in zip(states, actions, strict=True)]
 
 
 def _random_head(critic: JointCritic, seed: int) -> JointCritic:
