@@ -56,18 +56,28 @@ def test_methods_that_compare_groups_warn_and_others_do_not(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "reason"),
+    ("name", "changes", "reason"),
     [
-        ({}, "leave out games between seats, or take"),
-        ({"env": "turngym/GuessTheNumber-v0", "update": UpdateConfig(sharding="full")}, "leave out --update.sharding"),
-        ({"env": "turngym/GuessTheNumber-v0", "rollout": RolloutConfig(sampler="vllm")}, "leave out --rollout.sampler"),
+        ("nash_md", {}, "leave out games between seats, or take"),
+        ("igrpo", {}, "once more with another text in the prompt: leave out games between seats, or take"),
+        ("igrpo", {"env": "turngym/GuessTheNumber-v0", "start": "runs/base@2"}, "leave out --start"),
+        (
+            "nash_md",
+            {"env": "turngym/GuessTheNumber-v0", "update": UpdateConfig(sharding="full")},
+            "leave out --update.sharding",
+        ),
+        (
+            "nash_md",
+            {"env": "turngym/GuessTheNumber-v0", "rollout": RolloutConfig(sampler="vllm")},
+            "leave out --rollout.sampler",
+        ),
     ],
 )
-def test_mixtures_with_the_reference_are_refused_where_they_cannot_be_sampled(
-    changes: dict[str, Any], reason: str
+def test_mixtures_and_notes_are_refused_where_they_cannot_be_played(
+    name: str, changes: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(ConfigError, match=reason):
-        make_task(replace(SMALL, algorithm="nash_md", **changes), build("nash_md"))
+        make_task(replace(SMALL, algorithm=name, **changes), build(name))
 
 
 @pytest.mark.parametrize(
