@@ -54,8 +54,9 @@ IDS = (
     *("turngym/Rules-v0", "turngym/RulesEasy-v0", "turngym/RulesHard-v0"),
     *("turngym/Apps-v0", "turngym/AppsEasy-v0", "turngym/AppsHard-v0"),
 )
-_TASKS = ("MazeWalk-15x15", "MazeWalk-9x9", "Room-Random-15x15", "Room-Ultimate-15x15", "Corridor-R3")
+_TASKS = ("MazeWalk-9x9", "Room-Random-15x15", "Room-Ultimate-15x15", "Corridor-R3")
 GAMES = (
+    "turngym/MiniHack-v0",  # MazeWalk-15x15
     *(f'turngym/MiniHack-v0 {{"task": "{task}"}}' for task in _TASKS),
     *("turngym/NetHack-v0", 'turngym/Crafter-v0 {"goal": 12}'),
 )
