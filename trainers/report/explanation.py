@@ -186,6 +186,9 @@ def sampler_disagrees(run: RunData) -> Cause | None:
     gap = _recent(run.metrics, "policy/sampler_gap_k3")
     if not gap > MAX_SAMPLER_GAP:
         return None
+    if _recent(run.metrics, "policy/staleness_mean") >= 1:
+        what = f"the policy was {gap:.2g} nats per token (KL) from the older one that sampled {_when(run)}"
+        return Cause(what, "newer samples, or a correction such as +tis or +mis", "staleness")
     look = "the precision of the sampler (--rollout.vllm.dtype), its template and temperature, or +tis or +mis"
     return Cause(f"sampler and trainer differed by {gap:.2g} nats per token (KL) {_when(run)}", look, "staleness")
 

@@ -97,6 +97,7 @@ def test_success_that_rises_or_falls_in_training_is_said_with_its_ends() -> None
         ({"train/grad_norm": 0.0}, "every gradient was 0"),
         ({"policy/staleness_mean": 6.0}, "samples were 6.0 iterations old"),
         ({"policy/sampler_gap_k3": 0.05}, "sampler and trainer differed by 0.05 nats"),
+        ({"policy/sampler_gap_k3": 0.05, "policy/staleness_mean": 2.0}, "the policy was 0.05 nats"),
         ({"rollout/episodes": 1.0}, "success varies so much that a change of"),
         ({"rollout/overlong": 0.9, "rollout/invalid_actions": 0.9}, "90.0 % of the completions were cut"),
     ],
