@@ -1,12 +1,13 @@
-"""Forward passes: the keyword of the key-value cache, and the logits of last tokens alone."""
+"""Forward passes: the keyword of the key-value cache, and the logits or hidden states of last tokens alone."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.cache_utils import Cache
@@ -38,6 +39,21 @@ def forward_arguments(kind: type[PreTrainedModel]) -> frozenset[str]:
 @functools.cache
 def _arguments(function: Callable[..., Any]) -> frozenset[str]:
     return frozenset(inspect.signature(function).parameters)
+
+
+def last_states(backbone: Any, ids: Sequence[Sequence[int]]) -> Tensor:
+    """Return ``[text, hidden]``, the last hidden state of each text, which are padded on the right.
+
+    Args:
+        backbone: The transformer without its output layer.
+        ids: Tokens of each text, one at least.
+    """
+    device, longest = next(backbone.parameters()).device, max(map(len, ids))
+    padded = torch.tensor([[*each, *[0] * (longest - len(each))] for each in ids], device=device)
+    last = torch.tensor([len(each) - 1 for each in ids], device=device)
+    mask = (torch.arange(longest, device=device)[None, :] <= last[:, None]).long()
+    found: Tensor = backbone(input_ids=padded, attention_mask=mask, use_cache=False).last_hidden_state
+    return found[torch.arange(len(ids), device=device), last]
 
 
 _SIXTEEN_BITS = 2

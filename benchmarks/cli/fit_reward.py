@@ -34,7 +34,7 @@ class Arguments:
         folders: Folders of evaluations or recordings, or JSON Lines files.
         model: Reward model (see `turngym list reward_models`), or path/to/file.py:Class, module:Class.
         out: New folder for the reward model.
-        option: Reward model option, such as epochs=40 or features=model:FOLDER.
+        option: Reward model option, such as epochs=40 or features=trained:FOLDER.
         seed: Seed of the fit.
         json: Print the findings as JSON.
     """

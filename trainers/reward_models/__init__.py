@@ -119,7 +119,7 @@ def _require_safe_features(features: object, folder: Path) -> None:
         CheckpointError: It would be downloaded, or is something else.
     """
     source = Path(str(features).partition(":")[2])
-    if str(features).startswith("model:") and not any(source.glob("*.safetensors")):
+    if str(features).startswith(("model:", "trained:")) and not any(source.glob("*.safetensors")):
         raise CheckpointError(
             f"{folder} reads its features from {str(features)[:200]!r}, no folder with a model in safetensors: "
             "pass that model yourself, as --option features=model:FOLDER or in NAME:path=FOLDER,features=model:FOLDER."

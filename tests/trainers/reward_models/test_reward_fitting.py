@@ -182,8 +182,26 @@ def test_a_frozen_language_model_gives_features(tmp_path: Path) -> None:
     alone = [model.predictions([each])[0] for each in line_episodes()]
     assert [value for own in together for value in own] == pytest.approx([v for own in alone for v in own], abs=1e-3)
     assert model.score(walk("rrr")) > model.score(walk("lll"))
-    with pytest.raises(ConfigError, match="'ngrams' or 'model:FOLDER'"):
+    with pytest.raises(ConfigError, match="'ngrams', 'model:FOLDER' or 'trained:FOLDER'"):
         make_reward_model("spa:features=words").fit(line_episodes())
+
+
+def test_a_language_model_is_fitted_with_its_head_and_saved_with_it(tmp_path: Path) -> None:
+    language_model = small_model(layers=1)
+    language_model.save(tmp_path / "model")
+    model = fitted(f"spa:features=trained:{tmp_path / 'model'},epochs=3,learning_rate=0.003,outcome=success,bonus=0")
+    found = model.predictions(line_episodes())
+    alone = [model.predictions([each])[0] for each in line_episodes()]
+    assert [value for own in found for value in own] == pytest.approx([v for own in alone for v in own], abs=1e-3)
+    assert model.score(walk("rrr")) > model.score(walk("lll")) + 0.1
+    model.save(tmp_path / "saved")
+    saved = load_file(tmp_path / "saved" / "head.safetensors")
+    before = language_model.network.base_model.state_dict()
+    moved = {name: not torch.equal(saved[f"first.backbone.{name}"], weight) for name, weight in before.items()}
+    assert moved and all(moved.values())
+    assert load_reward_model(tmp_path / "saved").rewards(line_episodes()) == model.rewards(line_episodes())
+    model.fit(line_episodes())
+    assert model.predictions(line_episodes()) == found, "each fit begins with the model as it was"
 
 
 # Folders.

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from turngym.agents.models.forward_pass import last_states
 from turngym.agents.models.loading import load_model
 from turngym.agents.prompting.text_encoder import TextEncoder
 from turngym.trainers.engine.critics.twin import TwinCritic, with_action
@@ -48,22 +49,13 @@ class LanguageTwinCritic(TwinCritic):
         place = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         ids = [list(self._encoder.encode_one(text))[-_LONGEST:] or [0] for text in place]
         order = sorted(range(len(ids)), key=lambda each: len(ids[each]))
-        states = torch.cat(
-            [self._read([ids[k] for k in order[at : at + _BATCH]]) for at in range(0, len(order), _BATCH)]
-        )
+        parts = ([ids[k] for k in order[at : at + _BATCH]] for at in range(0, len(order), _BATCH))
+        states = torch.cat([last_states(self.trunk, part) for part in parts])
+        states = states.to(next(heads.parameters()).dtype)
         values = torch.cat([head(states) for head in heads], -1)
         back = torch.empty(len(order), dtype=torch.long)
         back[torch.tensor(order)] = torch.arange(len(order))
         return values[back[torch.tensor([place[text] for text in texts])]].double()
-
-    def _read(self, ids: Sequence[list[int]]) -> Tensor:
-        """Return [text, hidden] the last hidden state of each text."""
-        device, longest = next(self.parameters()).device, max(map(len, ids))
-        padded = torch.tensor([each + [0] * (longest - len(each)) for each in ids], device=device)
-        last = torch.tensor([len(each) - 1 for each in ids], device=device)
-        mask = (torch.arange(longest, device=device)[None, :] <= last[:, None]).long()
-        found: Tensor = self.trunk(input_ids=padded, attention_mask=mask, use_cache=False).last_hidden_state
-        return found[torch.arange(len(ids), device=device), last].to(next(self.action_values.parameters()).dtype)
 
 
 def make_twin_critic(reader: str, buckets: int, width: int) -> TwinCritic:

@@ -1,14 +1,15 @@
-"""From the text of turns to numbers that a small head can read: hashed n-grams, or a frozen language model."""
+"""From the text of turns to numbers that a small head can read: hashed n-grams, or a language model."""
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 import re
 import zlib
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from turngym.errors import ConfigError
 from turngym.lazy import Tensor, nn, no_grad, torch
@@ -147,27 +148,53 @@ class Hidden:
         return list(self._encoder.encode_one(written))[-_LONGEST:] or [0]
 
     def _read(self, ids: Sequence[list[int]]) -> Tensor:
-        device = self._model.network.device
-        longest = max(map(len, ids))
-        padded = torch.tensor([row + [0] * (longest - len(row)) for row in ids], device=device)
-        last = torch.tensor([len(row) - 1 for row in ids], device=device)
-        mask = (torch.arange(longest, device=device)[None, :] <= last[:, None]).long()
-        backbone: Any = self._model.network.base_model
-        states = backbone(input_ids=padded, attention_mask=mask, use_cache=False).last_hidden_state
-        rows = states[torch.arange(len(ids), device=device), last].float().cpu()
-        centred: Tensor = nn.functional.normalize(rows - rows.mean(-1, keepdim=True), dim=-1)
-        return centred
+        from turngym.agents.models.forward_pass import last_states
+
+        return normalised(last_states(self._model.network.base_model, ids)).cpu()
+
+
+class Trained(Hidden):
+    """As :class:`Hidden`, of a model that is fitted together with the head, each fit from the model as it was."""
+
+    def first_layer(self, width: int) -> nn.Module:
+        """Return a linear layer on a copy of the model."""
+        from turngym.trainers.reward_models.base.head import Trunk  # a class of torch's
+
+        return Trunk(copy.deepcopy(self._model.network.base_model).float(), super().first_layer(width))
+
+    def encode(self, texts: Sequence[TurnText]) -> Encoded:
+        """Return the turns as tokens."""
+        known = {text: self._ids(text) for text in dict.fromkeys(texts)}
+        return _Tokens([known[text] for text in texts])
+
+
+class _Tokens:
+    """Rows of tokens, padded with -1."""
+
+    def __init__(self, rows: Sequence[list[int]]) -> None:
+        self._rows = rows
+
+    def select(self, rows: Sequence[int]) -> Inputs:
+        chosen = [torch.tensor(self._rows[row], dtype=torch.long) for row in rows]
+        return (nn.utils.rnn.pad_sequence(chosen, batch_first=True, padding_value=-1),)
+
+
+def normalised(states: Tensor) -> Tensor:
+    """Return hidden states in float32, shifted to mean 0 and scaled to length 1."""
+    states = states.float()
+    found: Tensor = nn.functional.normalize(states - states.mean(-1, keepdim=True), dim=-1)
+    return found
 
 
 def make_features(description: str, dimensions: int) -> Features:
-    """Return the features that ``ngrams`` or ``model:SOURCE`` describes.
+    """Return the features that ``ngrams``, ``model:SOURCE`` or ``trained:SOURCE`` describes.
 
     Raises:
-        ConfigError: It is neither.
+        ConfigError: It is none of them.
     """
     kind, _, source = description.partition(":")
     if kind == NGRAMS and not source:
         return Ngrams(dimensions)
-    if kind == "model" and source:
-        return Hidden(source)
-    raise ConfigError(f"features must be 'ngrams' or 'model:FOLDER', got {description!r}.")
+    if kind in ("model", "trained") and source:
+        return Hidden(source) if kind == "model" else Trained(source)
+    raise ConfigError(f"features must be 'ngrams', 'model:FOLDER' or 'trained:FOLDER', got {description!r}.")

@@ -38,7 +38,8 @@ class FittedConfig(RewardConfig):
     recent: int = 5
     """Iterations whose episodes a fit uses."""
     features: str = "ngrams"
-    """Features of the head: ``ngrams``, or ``model:FOLDER`` for the last hidden state of a frozen language model."""
+    """Features of the head: ``ngrams``, or the last hidden state of a language model, frozen (``model:FOLDER``) or
+    fitted with the head (``trained:FOLDER``)."""
     dimensions: int = 4096
     """Size of the table that n-grams are hashed into."""
     hidden: int = 32
@@ -137,6 +138,11 @@ class FittedReward(RewardModel[FittedConfigT]):
         from turngym.trainers.reward_models.base.head import Head, fit_head, head_seed
 
         head = Head(self._reader(), self.config.hidden, head_seed(seed))
+        if (size := 4 * sum(each.numel() for each in head.parameters())) > _LARGEST_WEIGHTS:
+            raise ConfigError(
+                f"a head with features={self.config.features!r} has {size / 2**30:.1f} GiB of weights, and at most "
+                f"{_LARGEST_WEIGHTS // 2**30} GiB are saved: take a smaller model, or model:FOLDER, which is not saved."
+            )
         loss = self.loss([paired[k][1] for k in kept])
         settings = self.config.epochs, self.config.learning_rate, self.config.weight_decay
         metrics = {"episodes": float(len(used)), "left_out": float(len(trajectories) - len(used))}

@@ -9,14 +9,15 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from turngym.agents.models.forward_pass import last_states
 from turngym.errors import DivergenceError
 from turngym.seeding import stream, stream_seed
-from turngym.trainers.reward_models.base.features import Encoded, Features, Inputs
+from turngym.trainers.reward_models.base.features import Encoded, Features, Inputs, normalised
 
 Loss: TypeAlias = Callable[[Float[Tensor, "turn"], Int[Tensor, "turn"], list[int]], Tensor]
 """From outputs for the turns of some episodes, the position of each turn's episode among them, and their numbers."""
 
-_EPISODES_A_BATCH = 16
+_EPISODES_A_BATCH, _TURNS_A_PASS = 16, 64
 
 
 class Head(nn.Module):
@@ -47,6 +48,26 @@ class Head(nn.Module):
         if not len(self.last):
             return torch.as_tensor(hidden[:, 0] + self.bias[0])
         return torch.as_tensor(torch.tanh(hidden + self.bias) @ self.last + self.constant)
+
+
+class Trunk(nn.Module):
+    """A language model and a linear layer on its last hidden state, trained together.
+
+    Args:
+        backbone: The transformer without its output layer; without dropout.
+        layer: The layer.
+    """
+
+    def __init__(self, backbone: nn.Module, layer: nn.Module) -> None:
+        super().__init__()
+        self.backbone, self.layer = backbone.eval(), layer
+
+    def forward(self, tokens: Int[Tensor, "turn token"]) -> Float[Tensor, "turn width"]:
+        """Return the layer's output for each row of tokens, which ends where -1 begins."""
+        ids = [row[row >= 0].tolist() for row in tokens]
+        parts = [last_states(self.backbone, ids[at : at + _TURNS_A_PASS]) for at in range(0, len(ids), _TURNS_A_PASS)]
+        states = normalised(torch.cat(parts)).to(next(self.layer.parameters()).device)
+        return torch.as_tensor(self.layer(states))
 
 
 def fit_head(
