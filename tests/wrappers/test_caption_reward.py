@@ -91,6 +91,14 @@ def test_columns_name_the_reward_and_how_many_captions_had_a_label(tmp_path: Pat
     assert columns["outcome/captions_labelled"] == 2 / 4, "the first observation is a caption, too"
 
 
+def test_what_answers_an_invalid_action_is_no_caption() -> None:
+    """It may quote the action, so that an agent could write captions and be paid for each."""
+    with closing(made(labeller=lambda captions: [1.0] * len(captions), wait=True)) as env:
+        asked = dict(env.labels.known)
+        assert rewards(env, "a staircase", "2", "a staircase", "2") == [0, 1, 0, 1 / 8]
+        assert set(env.labels.known) == {*asked, "higher"}
+
+
 def test_without_labels_and_labeller_nothing_is_changed() -> None:
     with closing(made()) as env:
         _, reward, _, _, info = env.step("2")
@@ -288,9 +296,25 @@ def test_a_served_model_labels_captions() -> None:
             assert "find the number" in server.requests[0]["messages"][0]["content"] and env.labels.faults == 0
 
 
+TALK = """
+from turngym.envs import Outcome, TextEnv
+
+
+class Talk(TextEnv[int]):
+    instructions = "Say anything."
+    env_id = "test/Talk-v0"
+
+    def initial_state(self, generator):
+        return int(generator.integers(1000))
+
+    def observation(self):
+        return "higher"
+
+    def apply_action(self, action):
+        return Outcome(self.observation())
+"""
 CONFIG = TrainConfig(
-    env="turngym/NumberLine-v0",
-    env_options={"max_turns": 3, "highest": 3},
+    env_options={"max_turns": 3},
     algorithm="reinforce",
     iterations=1,
     max_seconds=0,
@@ -302,7 +326,8 @@ CONFIG = TrainConfig(
 
 def trained(folder: Path, *wrappers: str) -> tuple[dict[str, float], list[Any]]:
     """Return the metrics of an iteration, and the weights after it."""
-    config = replace(CONFIG, wrappers=wrappers)
+    (folder.parent / "talk.py").write_text(TALK)
+    config = replace(CONFIG, env=f"{folder.parent / 'talk.py'}:Talk", wrappers=wrappers)
     method, model = build_algorithm(config), small_model(layers=1)
     with closing(make_task(config, method)) as task:
         Trainer(config, model, build_learner(config, model, method), task, RunFolder.create(folder, config)).run()

@@ -31,6 +31,9 @@ class CaptionReward(TextWrapper):
     new caption is labelled before the turn ends: episodes repeat if the labeller does. This is ONI's reward by
     retrieval, with the exponent of Motif (arXiv 2310.00166); ONI's classifier and ranking model are not built.
 
+    What the environment says to an invalid action has no captions: it may quote the action, so that the agent could
+    write captions itself.
+
     What the labeller raises is counted (``labels.faults``, and in the file), and the caption stays unlabelled; after
     three failures it is not asked about again. Columns of a turn are the reward that was added (``reward/captions``),
     its sum in the episode and the share of captions that had a label (``outcome/caption_reward``,
@@ -101,7 +104,7 @@ class CaptionReward(TextWrapper):
         self._see(text_of(result.observation))
 
     def on_step(self, step: StepResult) -> tuple[float, bool]:
-        added = self._see(text_of(step.observation))
+        added = self._see(text_of(step.observation)) if step.info.get("action_is_valid", True) else 0.0
         self.state["added"] = added
         self.state["sum"] += added
         return step.reward + added, False
