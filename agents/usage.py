@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from turngym.agents.trajectory import Trajectory
 
 
-_IF_ANY = ("tokens_cached", "objections", "unreadable")
+_IF_ANY = ("tokens_cached", "reviews", "objections", "unreadable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,7 @@ class Usage:
         failures: Kind of failure -> number of failed calls.
         shortened: Turns whose prompt dropped earlier turns because a server refused the whole conversation.
         tokens_cached: Number of the ``tokens_in`` that came from a server's cache.
+        reviews: Actions that a critic was asked about.
         objections: Proposed actions that a critic called wrong.
         unreadable: Proposed actions without a readable verdict of the critic, which count as not objected to.
 
@@ -51,6 +52,7 @@ class Usage:
     failures: Mapping[str, int] = field(default_factory=dict)
     shortened: int = 0
     tokens_cached: int = 0
+    reviews: int = 0
     objections: int = 0
     unreadable: int = 0
 
@@ -68,6 +70,7 @@ class Usage:
             dict(Counter(self.failures) + Counter(other.failures)),
             self.shortened + other.shortened,
             self.tokens_cached + other.tokens_cached,
+            self.reviews + other.reviews,
             self.objections + other.objections,
             self.unreadable + other.unreadable,
         )

@@ -13,7 +13,7 @@ Kinds = Mapping[str, "type | tuple[type, ...]"]
 NUMBER = (int, float)
 _COUNTS = frozenset(
     {"tokens_in", "tokens_out", "calls", "retries", "lost", "unmetered", "shortened", "illegal", "tokens_cached"}
-    | {"objections", "unreadable"}
+    | {"reviews", "objections", "unreadable"}
 )
 _PLAYED = frozenset({"answers", "parse_failures", "defaults", "faults"})
 _AMOUNTS = frozenset({"latency", "cost"})

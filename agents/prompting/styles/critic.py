@@ -153,9 +153,9 @@ class Checked(Style):
         )
 
     def counted(self, notes: Sequence[Note]) -> Usage:
-        """Return the numbers of objections and malformed verdicts."""
+        """Return the numbers of reviews, objections and malformed verdicts."""
         found = [read_verdict(note.text).is_wrong for note in notes if note.purpose == PURPOSE]
-        return Usage(objections=found.count(True), unreadable=found.count(None))
+        return Usage(reviews=len(found), objections=found.count(True), unreadable=found.count(None))
 
 
 def _prompt(memory: EpisodeMemory, scene: Scene, lines: Sequence[str]) -> list[Message]:

@@ -120,7 +120,7 @@ class LiveTable(Watcher):
 
 def _is_counted(usage: Usage) -> bool:
     """Return whether a model played; other agents use nothing worth a line."""
-    counts = usage.tokens_in, usage.retries, usage.lost, usage.unmetered, usage.objections, usage.unreadable
+    counts = usage.tokens_in, usage.retries, usage.lost, usage.unmetered, usage.reviews
     return any(counts)
 
 
@@ -181,8 +181,9 @@ def usage_text(usage: Usage) -> str:
         parts.append(f"{usage.lost:,} turns without an answer")
     if usage.shortened:
         parts.append(f"{usage.shortened:,} prompts without some earlier turns")
-    if usage.objections or usage.unreadable:
-        parts.append(f"{usage.objections:,} objections and {usage.unreadable:,} unreadable verdicts of the critic")
+    if usage.reviews:
+        found = f"{usage.objections:,} objections and {usage.unreadable:,} unreadable verdicts"
+        parts.append(f"{usage.reviews:,} reviews of the critic with {found}")
     if usage.cost is not None:
         parts.append(f"cost {usage.cost:.4f} USD")
     return ", ".join(parts)

@@ -92,7 +92,7 @@ def test_the_player_is_asked_again_with_the_suggestion(server: ChatServerForTest
         assert usage is not None
         tokens = 3 * 20 + 2 * 50, 3 * 4 + 2 * 7
         assert (usage.calls, usage.tokens_in, usage.tokens_out, usage.cost) == (5, *tokens, sum(tokens))
-        assert (usage.objections, usage.unreadable) == (2, 0)
+        assert (usage.reviews, usage.objections, usage.unreadable) == (2, 2, 0)
         assert [note.purpose for note in decision.notes] == ["critic", "rejected"] * 2
 
 
