@@ -31,6 +31,8 @@ _ROUNDING = 1e-9
 class NashMDConfig(ClippedConfig):
     """Settings of Nash-MD."""
 
+    keeps: ClassVar[frozenset[str]] = frozenset({"kl_coef"})
+
     normalisation: Normalisation = "trajectory_sum"
     """Over what the loss is averaged: likelihoods of whole episodes, then the episodes."""
     kl_coef: float = 0.1
