@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from turngym.agents.trajectory import Trajectory
 from turngym.agents.trajectory_json import trajectory_from_json, trajectory_to_json
+from turngym.errors import ConfigError
 from turngym.trainers.algorithms import ALGORITHMS
 from turngym.trainers.algorithms.base.clipped import within
 from turngym.trainers.algorithms.base.modifier import Modifier
@@ -55,9 +56,20 @@ class Offline(Modifier[OfflineConfig]):
         self._iteration = iteration
 
     def collect(self, rollout: Rollout) -> list[Trajectory]:
-        """Gather trajectories as the base does while recording, then return those of one recorded iteration."""
+        """Gather trajectories as the base does while recording, then return those of one recorded iteration.
+
+        Raises:
+            ConfigError: The base trains on episodes that branch off others.
+        """
         if self._is_recording or not self.recorded:
-            return self.base.collect(rollout)
+            found = self.base.collect(rollout)
+            if any(each.spec.branch for each in found):
+                base = type(self.innermost).__name__
+                raise ConfigError(
+                    f"offline records whole episodes, and {base} trains on episodes that branch off others: leave "
+                    "offline out, or take another method, such as dpo."
+                )
+            return found
         return list(self.recorded[(self._iteration - self.config.rollouts) % len(self.recorded)])
 
     @property

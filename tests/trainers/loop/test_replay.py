@@ -224,6 +224,14 @@ def test_recorded_episodes_survive_a_checkpoint() -> None:
             assert iteration(each, number, []) == expected
 
 
+def test_episodes_that_branch_off_others_are_refused_before_they_are_recorded() -> None:
+    algorithm = build("rloo+offline", {})
+    branched = replace(MIXED[0], spec=EpisodeSpec(9, 0, 0, None, Branch(MIXED[1], 0)))
+    algorithm.begin_iteration(0, 10)
+    with pytest.raises(ConfigError, match="trains on episodes that branch off others: leave offline out"):
+        algorithm.collect(lambda: [MIXED[0], branched])
+
+
 @pytest.mark.parametrize("mode", ["window", "conversation"])
 def test_episodes_are_played_once_more_with_notes_in_their_prompts(mode: Any) -> None:
     """In a conversation a note is before the first observation and stays; other prompts have it before each."""
