@@ -178,7 +178,7 @@ def changed(arena: Arena, change: Change, played: Collection[int]) -> Arena:
         played: Numbers of the matches that are over.
 
     Raises:
-        ConfigError: A name is taken, a player can play no game, or too few are left.
+        ConfigError: A name is taken, a retired player is added, a player can play no game, or too few are left.
         UnknownName: There is no such game or player.
     """
     games = {name: _game(arena.games.get(name), name, *given) for name, given in change.games.items()}
@@ -187,8 +187,13 @@ def changed(arena: Arena, change: Change, played: Collection[int]) -> Arena:
         if players[name] != player:
             raise ConfigError(
                 f"the arena has a player {name!r} already, {player.player} with other settings or another kind: give "
-                f"this one another name, such as {name}2={players[name].player}."
+                f"this one another name, such as other={players[name].player}."
             )
+    if again := sorted(set(change.players).intersection(arena.retired).difference(change.retire)):
+        raise ConfigError(
+            f"the player {again[0]!r} is retired: to let it play again, give it another name, such as "
+            f"other={players[again[0]].player}."
+        )
     games = {name: replace(game, players=tuple(_able(game, players))) for name, game in games.items()}
     _require_games(games, change.players)
     gone = {*arena.retired, *change.retire}

@@ -36,6 +36,8 @@ from turngym.terminal.output import print_json
 USES_OWN_MODULES = True
 _GENERIC_PLAYERS = ("random", "first_legal")
 _NAMED = re.compile(r"([^=:,\s]+)=(.+)")
+_MISNAMED = re.compile(r"([^=:/\\]*)=(.*)", re.DOTALL)
+"""A word with a name that is none: what precedes ``=`` in a player as such has a colon or is a path."""
 
 
 @dataclass(frozen=True)
@@ -199,7 +201,7 @@ def players_of(words: Sequence[str], option: str = "--players") -> dict[str, str
         option: The option, for messages.
 
     Raises:
-        ConfigError: A name occurs twice.
+        ConfigError: A name occurs twice, or cannot be one.
 
     >>> players_of(["random", "mine=hf:runs/mine"])
     {'random': 'random', 'mine': 'hf:runs/mine'}
@@ -208,10 +210,19 @@ def players_of(words: Sequence[str], option: str = "--players") -> dict[str, str
     for word in words:
         named = _NAMED.fullmatch(word)
         name, player = named.groups() if named else (word, word)
+        if not named and (given := _MISNAMED.match(word)):
+            raise ConfigError(
+                f"a name in {option} has no spaces, commas or colons, got {given[1]!r}: write "
+                f"{_name_like(given[1])}={given[2]}."
+            )
         if name in found:
             raise ConfigError(f"{option} has {name!r} twice: give one another name, such as other={player}.")
         found[name] = player
     return found
+
+
+def _name_like(text: str) -> str:
+    return re.sub(r"[^\w.-]+", "_", text).strip("_") or "mine"
 
 
 def anchor_of(text: str) -> tuple[str, float]:

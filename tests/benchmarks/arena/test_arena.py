@@ -135,6 +135,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(whole: Path, tmp_path: Pa
     before = stored(folder)
     wrong: list[tuple[Change, dict[str, Any], str]] = [
         (Change(players={"ace": ArenaPlayer("random")}), {}, "the arena has a player 'ace' already"),
+        (Change(players={"first": ArenaPlayer("first_legal")}), {}, "'first' is retired: .* such as other=first_legal"),
         (Change(players={"other": ArenaPlayer("nobody")}), {}, "can play no game of the arena: no player of kuhn"),
         (Change(games={"kuhn": ("turngym/KuhnPoker-v0", {"hands": 4})}), {}, "the arena has a game 'kuhn' already"),
         (Change(games={"hanabi": ("turngym/HanabiSmall-v0", {})}), {}, "is cooperative"),
