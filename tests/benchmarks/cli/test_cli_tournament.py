@@ -161,7 +161,7 @@ def test_names_and_anchors_are_read() -> None:
     assert players_of(["hf:/run/x=1"]) == {"hf:/run/x=1": "hf:/run/x=1"}, "no name before a path"
     assert anchor_of("") == ("", 0.0) and anchor_of("random") == ("random", 0.0)
     assert anchor_of("hf:a=b=-20.5") == ("hf:a=b", -20.5)
-    with pytest.raises(ConfigError, match=r"commas or colons, got 'bluff, then fold': write bluff_then_fold=scripted:bet"):
+    with pytest.raises(ConfigError, match=r"got 'bluff, then fold': write bluff_then_fold=scripted:bet,pass"):
         players_of(["bluff, then fold=scripted:bet,pass"])
     with pytest.raises(ConfigError, match="got '': write mine=random"):
         players_of(["=random"])
