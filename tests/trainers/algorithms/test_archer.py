@@ -263,7 +263,7 @@ def test_the_critic_learns_which_action_pays_in_which_state(critic: str, reader:
         turn = Turn("", light, action, completion_ids=(1,), logprobs=(0.0,), reward=pays)
         batch.append(Trajectory(EpisodeSpec(0, 0), turns=[turn], terminated=True))
     table = turn_table(with_texts(batch))
-    for _ in range(150):
+    for _ in range(50 if critic == "model" else 150):
         credit = algorithm.credit(table)
         loss = torch.stack([each.sum() for each in critic_losses(algorithm, table, credit)]).sum()
         optimizer.zero_grad()
