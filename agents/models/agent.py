@@ -23,6 +23,7 @@ from turngym.agents.trajectory import Turn
 from turngym.agents.usage import Usage
 from turngym.envs.parsing.thinking import Thinking
 from turngym.envs.vector import TextVectorEnv
+from turngym.errors import PromptTooLong
 from turngym.wrappers.actions.action_format import AUTO, action_format
 
 
@@ -64,7 +65,8 @@ class ModelAgent(Agent, ChatModel):
         self.iteration = iteration
         self.context = context
         self.notes: Mapping[int, str] = {}
-        """Number of an episode -> text before its first observation; in prompts without the history, before each."""
+        """Number of an episode -> text before its first observation; in prompts without the history, before each. One
+        that leaves no room for the prompt is left out."""
         self._memories: dict[int, Memory] = {}
         self._most_sequences = most_sequences
         self._turn_limit = self._start = self._growth = 0
@@ -93,27 +95,24 @@ class ModelAgent(Agent, ChatModel):
 
     def act(self, requests: Sequence[Request]) -> list[Decision]:
         """Sample one completion for each request and parse the action in it."""
-        shown = [self._noted(request) for request in requests]
-        if self.prompt.mode == "conversation":
-            requests = shown  # what is remembered of the first turn has the note
-        built = build_each(shown, self.next_prompt)
-        prompts = [prompt for prompt in built if not isinstance(prompt, Decision)]
-        asked = [request for request, prompt in zip(requests, built, strict=True) if not isinstance(prompt, Decision)]
+        built = build_each(requests, self._prompted)
+        shown = [each for each in built if not isinstance(each, Decision)]
+        asked, prompts = [request for request, _ in shown], [prompt for _, prompt in shown]
         completions = iter(self.complete(asked, prompts) if asked else ())
-        decisions = []
-        for request, prompt in zip(requests, built, strict=True):
-            if isinstance(prompt, Decision):
-                decisions.append(prompt)
-                continue
-            decisions.append(self.decision(request, prompt, next(completions)))
-        return decisions
+        return [each if isinstance(each, Decision) else self.decision(*each, next(completions)) for each in built]
 
-    def _noted(self, request: Request) -> Request:
-        """Return the request with the note of its episode before what it observes."""
-        note = self.notes.get(request.episode)
-        if not note or (request.turn and self.prompt.mode == "conversation"):
-            return request
-        return replace(request, observation=f"{note}\n\n{request.observation}")
+    def _prompted(self, request: Request) -> tuple[Request, tuple[int, ...]]:
+        """Return the request as it is remembered and its prompt, with the note of its episode if there is room.
+
+        Raises:
+            PromptTooLong: The prompt does not fit without a note either.
+        """
+        note, is_conversation = self.notes.get(request.episode), self.prompt.mode == "conversation"
+        if note and not (request.turn and is_conversation):
+            noted = replace(request, observation=f"{note}\n\n{request.observation}")
+            with suppress(PromptTooLong):
+                return noted if is_conversation else request, self.next_prompt(noted)
+        return request, self.next_prompt(request)
 
     def decision(self, request: Request, prompt: tuple[int, ...], completion: Completion) -> Decision:
         """Remember what was sampled for a request, and return the action in it.

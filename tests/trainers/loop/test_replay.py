@@ -256,6 +256,21 @@ def test_episodes_are_played_once_more_with_notes_in_their_prompts(mode: Any) ->
         assert set(found) == {1}, "each prompt starts with the one before it"
 
 
+@pytest.mark.parametrize("mode", ["window", "conversation"])
+def test_notes_that_leave_no_room_for_the_prompt_are_left_out(mode: Any) -> None:
+    rollout = replace(TINY.rollout, prompt=replace(TINY.rollout.prompt, mode=mode, max_prompt_tokens=100))
+    task, model = make_task(replace(TINY, rollout=rollout)), small_model()
+    try:
+        played = task.gather(model, 0, 0)
+        again = task.again(model, 0, [each.spec for each in played], ["a draft", "up " * 200, "", ""], 4)
+    finally:
+        task.close()
+    assert all(each.turns and not each.fault for each in again)
+    noted = ["a draft" in model.text_of(each.turns[0].prompt_ids) for each in again]
+    assert noted == [True, False, False, False]
+    assert "up up" not in model.text_of(again[1].turns[0].prompt_ids)
+
+
 def test_recorded_episodes_are_credited_by_the_policy_as_it_is_now() -> None:
     policy, before = small_model(), small_model()
     trajectories = play(policy)
