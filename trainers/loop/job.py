@@ -26,6 +26,7 @@ from turngym.trainers.loop.checkpoints.checkpoint import all_checkpoints
 from turngym.trainers.loop.checkpoints.exporting import base_of_run, write_adapters
 from turngym.trainers.loop.control import ControlArm, is_done
 from turngym.trainers.loop.logged import examples_of
+from turngym.trainers.loop.requirements import untrained_warning
 from turngym.trainers.loop.sampling.samplers import RolloutSampler, SamplerSetup, own_network, rollouts_of
 from turngym.trainers.loop.setup import (
     build_algorithm,
@@ -193,7 +194,8 @@ class _Job:
     def run(self, algorithm: Any, resume: bool) -> JobResult:
         model = self.warm_start()
         require_drafts(self.config, model)
-        for warning in (preset_warning(self.config, model.network.num_parameters()), self.task.warning(algorithm)):
+        suited = preset_warning(self.config, model.network.num_parameters())
+        for warning in (suited, self.task.warning(algorithm), untrained_warning(self.config, algorithm)):
             if warning:
                 self.console.print(f"warning: {warning}", markup=False, soft_wrap=True)
         model = with_adapters(self.config, model)

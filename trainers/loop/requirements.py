@@ -10,6 +10,8 @@ from turngym.trainers.engine.lessons import piece_of
 from turngym.trainers.engine.teachers import require_teacher
 from turngym.trainers.settings.config import TrainConfig
 
+_MOST_WAITING = 100_000
+
 
 def require_kind(config: TrainConfig, algorithm: Algorithm[object]) -> None:
     """Raise if a method does not support the kind of environment or its prompts.
@@ -64,3 +66,22 @@ def require_own_teacher(config: TrainConfig, algorithm: Algorithm[object]) -> No
         raise ConfigError(
             "--teacher-prompt sibling shows another episode of the group: pass --rollout.group-size 2 or more."
         )
+
+
+def untrained_warning(config: TrainConfig, algorithm: Algorithm[object]) -> str:
+    """Return a warning if the run ends before the method updates the policy; empty otherwise.
+
+    >>> from turngym.trainers.algorithms import build
+    >>> untrained_warning(TrainConfig(algorithm="rloo+offline", iterations=3), build("rloo+offline")).partition(":")[0]
+    'rloo+offline leaves the policy as it is in its first 8 iterations, and the run has 3'
+    >>> untrained_warning(TrainConfig(), build("gigpo"))
+    ''
+    """
+    if not config.iterations or any(map(algorithm.trains_policy, range(config.iterations))):
+        return ""
+    later = range(config.iterations, config.iterations + _MOST_WAITING)
+    first = next((f"in its first {n} iterations" for n in later if algorithm.trains_policy(n)), "in every iteration")
+    return (
+        f"{config.algorithm} leaves the policy as it is {first}, and the run has {config.iterations}: take more "
+        "--iterations, or see its settings for that number."
+    )

@@ -124,7 +124,7 @@ def _found_by(sign: Sign) -> Callable[[RunData], Cause | None]:
         if math.isnan(share) or share < sign.most:
             return None
         look = sign.look.replace("turngym play ENV", f"turngym play {_environment(run.config)}")
-        return Cause(f"{percent(share)} {sign.what} {_when(run)}", look, sign.section)
+        return Cause(f"{percent(share)} {sign.what} {_when(run, sign.metric)}", look, sign.section)
 
     return find
 
@@ -320,8 +320,12 @@ def _outcome(run: RunData) -> tuple[str, bool]:
     return f"Success is flat, {ends} {where}, {signed(100 * moved)} ± {100 * change.half:.1f} points)", False
 
 
-def _when(run: RunData) -> str:
+def _when(run: RunData, metric: str = "") -> str:
+    """Return the iterations that a finding is about; a metric may be missing in those that played nothing."""
     count = min(len(run.metrics), LAST)
+    with_value = sum(metric in record for record in run.metrics[-LAST:])
+    if 0 < with_value < count:
+        return f"in {with_value} of the last {counted(count, 'iteration')} (the others have no value)"
     return "in the last iteration" if count == 1 else f"in the last {counted(count, 'iteration')}"
 
 

@@ -133,6 +133,9 @@ def test_only_the_last_iterations_count() -> None:
     early, late = flat(**{"rollout/invalid_actions": 1.0}), flat(**{"rollout/invalid_actions": 0.0})
     assert "invalid" not in explanation(run_of([*early, *late[:LAST]]))
     assert "invalid in the last 10 iterations" in explanation(run_of([*late, *early[:LAST]]))
+    unplayed = [{name: value for name, value in each.items() if "invalid" not in name} for each in late]
+    found = explanation(run_of([*early[:1], *unplayed[: LAST - 1]]))
+    assert "invalid in 1 of the last 10 iterations (the others have no value)" in found
 
 
 def test_the_other_causes_are_listed_on_the_page(tmp_path: Path) -> None:
