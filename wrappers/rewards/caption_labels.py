@@ -217,7 +217,7 @@ def _content(path: Path) -> tuple[dict[str, float], int]:
 _LABELLER = Wanted("a labeller", "a function of a list of captions, or a class of such", callable)
 
 
-def labeller_of(labeller: str | Labeller, options: Mapping[str, Any]) -> Labeller | None:
+def labeller_of(labeller: str | Callable[..., Any], options: Mapping[str, Any]) -> Labeller | None:
     """Return a labeller; None for an empty name.
 
     Args:
@@ -246,7 +246,7 @@ def labeller_of(labeller: str | Labeller, options: Mapping[str, Any]) -> Labelle
     return cast("Labeller", made)
 
 
-def shared_labels(path: str, labeller: str | Labeller, options: Mapping[str, Any]) -> Labels:
+def shared_labels(path: str, labeller: str | Callable[..., Any], options: Mapping[str, Any]) -> Labels:
     """Return the table of a file and a labeller, the same for all environments of this process that use it now.
 
     Args:
