@@ -73,7 +73,7 @@ class TrainConfig(Options):
         curriculum: Choice of the tasks of each iteration by earlier results, with its options: ``pools``,
             ``pcl:tasks=128``, ``v0`` or ``spo``; empty for a new instance per group.
         algorithm: Name of the algorithm, or ``module:Class`` or ``path/to/file.py:Class``; modifiers are added as in
-            ``grpo+epo``.
+            ``grpo+epo``. ``turngym train --algorithm NAME --help-all`` lists its settings.
         algorithm_options: Non-default settings of each part of the algorithm.
         reward_model: Reward model with its options: ``progrm``, ``spa:path=FOLDER``, ``milestones`` or
             ``ruler:judge=openai:MODEL@URL``; empty for the environment's rewards only.
