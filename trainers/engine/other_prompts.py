@@ -14,6 +14,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from turngym.agents.models.loading import LanguageModel
+from turngym.agents.prompting.chat_template import RENDER_ERRORS
 from turngym.agents.prompting.text_encoder import TextEncoder
 from turngym.agents.trajectory import Turn
 from turngym.trainers.core.flattened import FlatTurn
@@ -22,6 +23,7 @@ from turngym.trainers.core.turn_table import TurnTable
 from turngym.trainers.engine.network_columns import Networks, sampled_logprobs
 
 _PART = "\ufffd"
+_CONTENT = "[content]"
 _LONGEST_CHARACTER = 4
 """Bytes of a character, and so the most tokens that hold a part of it each."""
 
@@ -34,8 +36,18 @@ class _Piece(NamedTuple):
     end: int
 
 
+def _end_of(model: LanguageModel) -> str:
+    """Return what the chat template writes after the last message; empty if that is not known."""
+    message = {"role": "user", "content": _CONTENT}
+    try:
+        prompt = model.tokenizer.apply_chat_template([message], tokenize=False, add_generation_prompt=True)
+    except RENDER_ERRORS:
+        return ""
+    return str(prompt).rpartition(_CONTENT)[2]
+
+
 class PromptEditor:
-    """Exchanges the last occurrence of a text in the tokens of a prompt.
+    """Exchanges the last occurrence of a text in the tokens of a prompt, before what the chat template ends it with.
 
     Args:
         model: The policy, for its tokenizer.
@@ -44,6 +56,7 @@ class PromptEditor:
     def __init__(self, model: LanguageModel) -> None:
         self._encoder = TextEncoder(model.tokenizer)
         self._text = cache(lambda tokens: model.text_of(tokens))
+        self._end = _end_of(model)
 
     def exchanged(self, prompt: Sequence[int], text: str, other: str) -> tuple[int, ...]:
         """Return the tokens with another text in place of a text; empty where it is not found.
@@ -55,7 +68,7 @@ class PromptEditor:
         """
         pieces = self._pieces(prompt)
         whole, wanted = "".join(piece.text for piece in pieces), text.strip()
-        start = whole.rfind(wanted) if wanted else -1
+        start = whole.removesuffix(self._end).rfind(wanted) if wanted else -1
         if start < 0:
             return ()
         ends = list(accumulate(len(piece.text) for piece in pieces))

@@ -151,6 +151,14 @@ def test_the_tokens_around_an_exchanged_text_stay_however_they_were_cut() -> Non
     assert model.text_of(found) == "wall box wall"
 
 
+def test_a_short_text_is_not_exchanged_in_what_the_template_ends_prompts_with() -> None:
+    model = small_model()
+    prompt = model.tokenizer.apply_chat_template([{"role": "user", "content": "a"}], tokenize=False)
+    ids = model.tokenizer.encode(f"{prompt}<|assistant|>", add_special_tokens=False)
+    edited = model.text_of(PromptEditor(model).exchanged(ids, "a", "box"))
+    assert edited == "<|user|>box<|end|><|assistant|>"
+
+
 def test_what_was_sampled_is_scored_behind_prompts_with_another_observation(trajectories: list[Trajectory]) -> None:
     policy, placeholder = small_model(), "(no information)"
     told = [replace(each, turns=[replace(turn) for turn in each.turns]) for each in trajectories]
