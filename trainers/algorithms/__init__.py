@@ -93,18 +93,26 @@ def build(name: str, configs: Mapping[str, Any] | None = None) -> Algorithm[Any]
     return algorithm
 
 
+_KINDS: Mapping[str, tuple[str, tuple[type, ...]]] = {
+    "int": ("a whole number", (int,)),
+    "float": ("a number", (int, float)),
+    "str": ("a text", (str,)),
+}
+"""Annotation of a setting -> what it must be, and the types of that."""
+
+
 def _config(config_class: type[Any], settings: Any) -> Any:
     if not isinstance(settings, Mapping):
         if not isinstance(settings, config_class):
             raise ConfigError(f"expected a {config_class.__name__} or a mapping of its fields, got {settings!r}.")
         return settings
-    known = {field.name: field.default for field in dataclasses.fields(config_class)}
+    known = {field.name: getattr(field.type, "__name__", field.type) for field in dataclasses.fields(config_class)}
     for key, value in settings.items():
         if key not in known:
             raise ConfigError(f"{config_class.__name__} has no setting {key!r}. {nearest(key, known)}")
-        is_number = isinstance(known[key], int | float) and not isinstance(known[key], bool)
-        if is_number and (isinstance(value, bool) or not isinstance(value, int | float)):
-            raise ConfigError(f"{key} of {config_class.__name__} must be a number, got {value!r}.")
+        expected, kinds = _KINDS.get(str(known[key]), ("", ()))
+        if kinds and (isinstance(value, bool) or not isinstance(value, kinds)):
+            raise ConfigError(f"{key} of {config_class.__name__} must be {expected}, got {value!r}.")
     return config_class(**settings)
 
 

@@ -84,6 +84,8 @@ def test_a_wrong_name_is_answered_with_the_way_out(name: str, error: type[Except
         ({"epo": {}}, "'grpo' has no part epo to configure. Parts: grpo."),
         ({"grpo": {"clip_lo": 0.1}}, r"GRPOConfig has no setting 'clip_lo'. Did you mean 'clip_low'\?"),
         ({"grpo": PPOConfig()}, "expected a GRPOConfig or a mapping of its fields, got PPOConfig"),
+        ({"grpo": {"ddof": 0.5}}, r"ddof of GRPOConfig must be a whole number, got 0\.5"),
+        ({"grpo": {"kl_coef": True}}, "kl_coef of GRPOConfig must be a number, got True"),
     ],
 )
 def test_settings_that_belong_nowhere_are_refused(configs: dict[str, Any], message: str) -> None:
