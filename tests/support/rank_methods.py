@@ -148,6 +148,7 @@ def train(
         closing(make_task(config, algorithm, ranks)) as task,
     ):
         task.gather = _changed(task.gather, change)  # type: ignore[method-assign]
+        task.again = _changed(task.again, change)  # type: ignore[method-assign]
         task.branch = _changed(task.branch, change)  # type: ignore[method-assign]
         for module in algorithm.modules().values():
             module.to(dtype)
