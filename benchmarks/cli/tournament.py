@@ -201,7 +201,7 @@ def players_of(words: Sequence[str], option: str = "--players") -> dict[str, str
         option: The option, for messages.
 
     Raises:
-        ConfigError: A name occurs twice, or cannot be one.
+        ConfigError: A name occurs twice or cannot be one, or a word holds several players.
 
     >>> players_of(["random", "mine=hf:runs/mine"])
     {'random': 'random', 'mine': 'hf:runs/mine'}
@@ -215,6 +215,8 @@ def players_of(words: Sequence[str], option: str = "--players") -> dict[str, str
                 f"a name in {option} has no spaces, commas or colons, got {given[1]!r}: write "
                 f"{_name_like(given[1])}={given[2]}."
             )
+        if "," in player and ":" not in player:
+            raise ConfigError(f"{option} takes one word for each, such as random first_legal, got {player!r}.")
         if name in found:
             raise ConfigError(f"{option} has {name!r} twice: give one another name, such as other={player}.")
         found[name] = player

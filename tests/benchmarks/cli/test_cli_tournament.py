@@ -176,7 +176,7 @@ def test_names_and_anchors_are_read() -> None:
         (["turngym/KhnPoker-v0"], "no game named 'turngym/KhnPoker-v0'. Did you mean 'turngym/KuhnPoker-v0'?"),
         ([KUHN, "--players", "random", "equilibium"], "named 'equilibium'. Did you mean 'equilibrium'?"),
         ([KUHN, "--players", "random", "scritped:bet"], "no agent named 'scritped'. Did you mean 'scripted'?"),
-        ([KUHN, "--players", "random,first_legal"], "no player of kuhn_poker named 'random,first_legal'"),
+        ([KUHN, "--players", "random,first_legal"], "takes one word for each, such as random first_legal"),
         ([KUHN, "--players", "random"], "needs two players at least, got 1"),
         ([KUHN, "--blocks", "0"], "--blocks must be at least 1, got 0."),
         ([KUHN, "--retries", "-1"], "--retries must be at least 0, got -1."),
