@@ -104,26 +104,35 @@ class GFlowNet(ClippedMethod[GFlowNetConfig]):
         return super().needs | {Need.VALUES, Need.OLD_LOGPROBS}
 
     def credit(self, table: TurnTable) -> Credit:
-        """Assign each token the pull of its turn, and the flow its targets at the first tokens of turns."""
+        """Assign each token the pull of its turn, and the flow its targets at the first tokens of turns.
+
+        Turns without a token are not steps of the policy, and have no part in the balance.
+        """
         config, first = self.config, table.first_tokens()
-        flows = critic_column(table.turn_value, "turn_value").double().clone()
-        flows[table.token_turn[first]] = critic_column(table.token_value, "token_value")[first].double()
+        acting = torch.nonzero(table.num_tokens > 0).flatten()
+        flows = critic_column(table.token_value, "token_value")[first].double()
         unit = config.temperature if config.flow == "exponential" else 1.0  # all logarithms are times this
-        likelihoods = unit * torch.zeros_like(flows).index_add(0, table.token_turn, table.token_old_logprob.double())
-        rewards, sizes = unit * config.log_rewards(table.episode_return().double()), table.turns_per_episode.tolist()
+        likelihoods = table.reward.new_zeros(table.num_turns, dtype=torch.float64)
+        likelihoods = unit * likelihoods.index_add(0, table.token_turn, table.token_old_logprob.double())[acting]
+        sizes = torch.bincount(table.episode[acting], minlength=table.num_episodes).tolist()
+        rewards = unit * config.log_rewards(table.episode_return().double())
         parts = zip(flows.split(sizes), likelihoods.split(sizes), rewards, strict=True)
-        found = [balance_of(*each, config) for each in parts]
+        found = [balance_of(*each, config) for each in parts if len(each[0])]
         pulls, targets = (
             torch.cat([flows[:0], *column]) for column in ([e.pulls for e in found], [e.targets for e in found])
         )
-        turns = pulls.to(table.reward.dtype) - table.invalid_penalties(config.invalid_penalty)
-        starts, trained = flows[table.turn == 0], targets.isfinite()
+        turns = torch.zeros_like(table.reward)
+        turns[acting] = pulls.to(turns)
+        trained = targets.isfinite()
+        starts = torch.stack([each[0] for each in flows.split(sizes) if len(each)]) if found else flows
         metrics = {
             "explained_variance": F.explained_variance(flows[trained], targets[trained]),
             "balance_error": float(torch.stack([each.loss for each in found]).mean()) / unit**2 if found else 0.0,
             "log_flow": float(starts.mean()) / unit if len(starts) else 0.0,
         }
-        returns = table.to_tokens(targets.to(table.reward.dtype)).masked_fill(~first, float("nan"))
+        returns = torch.full_like(table.token_logprob, torch.nan, dtype=table.reward.dtype)
+        returns[first] = targets.to(returns)
+        turns = turns - table.invalid_penalties(config.invalid_penalty)
         return Credit(table.to_tokens(turns), returns, metrics)
 
     def loss(self, inputs: LossInputs) -> LossOutput:

@@ -48,6 +48,8 @@ def other_value(kind: type[Any]) -> tuple[str, Any]:
             return field.name, next(choice for choice in choices if choice != field.default)
         if type(field.default) is float and field.default > 0:
             return field.name, field.default / 2
+        if type(field.default) is int and field.default > 1:
+            return field.name, field.default - 1
     raise AssertionError(f"{kind.__name__} has no field that this test can change")
 
 

@@ -217,7 +217,7 @@ def test_a_folder_that_cannot_be_shown_is_named_and_stops_nothing(played: Path, 
     reasons = {each.folder.name: each.reason for each in board.left_out}
     assert list(reasons) == ["empty", "file", "nowhere", "torn", "odd", "unplayed"]
     assert (
-        "no JSON" in reasons["torn"]
+        "not JSON" in reasons["torn"]
         and "not finished" in reasons["unplayed"]
         and "cost must be a number" in reasons["odd"]
     )

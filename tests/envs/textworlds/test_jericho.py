@@ -122,7 +122,7 @@ def test_missing_and_damaged_stories_are_named(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(MissingExtra, match=r"nowhere\.z5' is not a file"):
         Jericho()
     (tmp_path / "broken.z5").write_bytes(b"not a story at all" * 10)
-    with pytest.raises(ConfigError, match=r"cannot play .*broken\.z5: it does not begin as a story"):
+    with pytest.raises(ConfigError, match=r"cannot play .*broken\.z5: it does not start like a story"):
         Jericho(str(tmp_path / "broken.z5"))
 
 

@@ -138,8 +138,8 @@ def test_a_story_is_whole_or_refused(tmp_path: Path, version: int) -> None:
     path.write_bytes(whole)
     assert read_story(path) == whole
     for damaged, said in (
-        (b"", "does not begin"),
-        (b"PK" + whole[2:], "does not begin"),
+        (b"", "does not start"),
+        (b"PK" + whole[2:], "does not start"),
         (whole[:-8], "should have 640 bytes and has 632"),
         (whole[:100] + b"\xff" + whole[101:], "sum"),
     ):

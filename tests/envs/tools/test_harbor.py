@@ -144,7 +144,7 @@ def test_a_dockerfile_that_needs_docker_says_why(line: str, made: Any) -> None:
 def test_unplayable_tasks_can_be_left_out(tmp_path: Path) -> None:
     folders.write(tmp_path / "good", folders.task())
     folders.write(tmp_path / "bad", folders.task("x = ["))
-    with pytest.raises(ConfigError, match="no TOML"):
+    with pytest.raises(ConfigError, match="not TOML"):
         gymnasium.make("turngym/Harbor-v0", path=str(tmp_path))
     with pytest.warns(UserWarning, match=r"1 tasks of .* are left out: bad \("):
         env = gymnasium.make("turngym/Harbor-v0", path=str(tmp_path), skip=True)
@@ -161,7 +161,7 @@ def test_nothing_is_written_outside_of_the_box(made: Any, tmp_path: Path) -> Non
     assert seen.count("cannot touch") == 4
     assert not Path("/tmp/turngym-harbor-escape").exists()
     assert sorted(path.name for path in tmp_path.rglob("*")) == before
-    seen, *_ = env.step(bash("python3 -c 'import turngym'; ls /work /home; ls -A /root; env"))
+    seen, *_ = env.step(bash(f"python3 -c 'import turngym'; ls {Path(__file__).parent} /home; ls -A /root; env"))
     assert "No module named 'turngym'" in seen
     assert "cannot access" in seen
 
