@@ -83,5 +83,5 @@ def test_settings_and_evaluations_of_another_shape_are_damaged(content: str, tmp
 def test_reading_a_file_that_has_no_end_is_an_error(kind: str, tmp_path: Path) -> None:
     attack(tmp_path / "file", kind)
     for read in (read_content, read_jsonl):
-        with pytest.raises(ValueError, match=r"regular|bytes, more|nested|no JSON"):
+        with pytest.raises(ValueError, match=r"regular|bytes, more|nested|not JSON"):
             read(tmp_path / "file")
