@@ -255,7 +255,7 @@ def test_many_and_long_captions_are_bounded() -> None:
     ("options", "error", "message"),
     [
         ({"labeller": len, "labeller_options": {"x": 1}}, ConfigError, "labeller_options=.'x': 1.: TypeError"),
-        ({"pattern": "("}, ConfigError, "no regular expression, got '\\('"),
+        ({"pattern": "("}, ConfigError, "not a regular expression, got '\\('"),
         ({"power": -1}, ConfigError, "power .* in \\[0, 100\\]"),
         ({"scale": "much"}, ConfigError, "scale .* must be a number"),
         ({"wait": 1}, ConfigError, "wait .* must be a bool"),

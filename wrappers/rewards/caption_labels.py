@@ -64,7 +64,7 @@ class Labels:
         self.known: dict[str, float] = {}
         """Caption -> label."""
         self.faults = 0
-        """Calls of the labeller that failed, and labels that are no numbers."""
+        """Calls of the labeller that failed, and labels that are not numbers."""
         self.first_fault = ""
         self._failed: Counter[str] = Counter()
         self._waiting: dict[str, None] = {}

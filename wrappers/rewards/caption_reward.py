@@ -54,7 +54,7 @@ class CaptionReward(TextWrapper):
         wait: Label new captions at once, so that episodes repeat.
 
     Raises:
-        ConfigError: The pattern is no regular expression, or the file holds something else.
+        ConfigError: The pattern is not a regular expression, or the file holds something else.
 
     >>> import gymnasium, turngym
     >>> count = lambda captions: [float(caption == "higher") for caption in captions]
@@ -92,7 +92,9 @@ class CaptionReward(TextWrapper):
         try:
             self._pattern = re.compile(pattern or _LINES, re.MULTILINE)
         except re.error as error:
-            raise ConfigError(f"pattern of {self.name} is no regular expression, got {pattern!r} ({error}).") from error
+            raise ConfigError(
+                f"pattern of {self.name} is not a regular expression, got {pattern!r} ({error})."
+            ) from error
         self.scale, self.power, self.wait = scale, power, wait
         self.labels = shared_labels(labels, labeller, labeller_options or {})
         self._is_active = bool(labels or labeller)
