@@ -75,7 +75,7 @@ def _entries(observation: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _rows(values: list[Any]) -> str:
-    """Return a list as text: the entries of one of numbers and words in a line, else each in lines of its own."""
+    """Return a list as text: on one line if it is flat, otherwise an entry a line; a large one by its size."""
     size, inner = [len(values)], values
     while inner and isinstance(inner[0], list):
         inner = inner[0]

@@ -257,8 +257,7 @@ class Database:
 
 _IDLE: dict[tuple[int, int, int], Database] = {}
 _MOST_IDLE = len(DOMAINS) * VARIANTS
-"""Databases that are kept for their next use, as many as a level has schemas: making one takes longer than filling it
-twice."""
+"""Number of databases kept for reuse, one for each schema of a level: creating one costs more than filling it twice."""
 
 
 def borrow(schema: Schema) -> Database:

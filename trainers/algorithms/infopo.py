@@ -42,7 +42,7 @@ class InfoPOConfig(GroupConfig):
         within("beta", self.beta, 0)
         within("temperature", self.temperature, 1e-6)
         if not self.placeholder.strip():
-            raise ConfigError(f"placeholder must be a text, got {self.placeholder!r}.")
+            raise ConfigError(f"placeholder must be a string that is not blank, got {self.placeholder!r}.")
 
 
 def information_gains(gaps: Tensor, table: TurnTable) -> Tensor:
